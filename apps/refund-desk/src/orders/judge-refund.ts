@@ -1,0 +1,87 @@
+import { formatMoney } from "../money.ts";
+import type { SendRefundInput } from "../tool-inputs.ts";
+import type { FindOrderOutput, QuoteRefundOutput } from "../tool-outputs.ts";
+import type { Order, RefundPolicy } from "./order.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+/** What a customer with this address may see of an order. */
+export function showOrder(order: Order, email: string): FindOrderOutput {
+  if (order.email !== email.trim().toLowerCase()) {
+    const why = "The order belongs to another e-mail address.";
+    return { found: false, order_id: order.id, reason: "not_yours", why };
+  }
+  return {
+    found: true,
+    order_id: order.id,
+    customer_name: order.customerName,
+    email: order.email,
+    currency: order.currency,
+    total_minor: String(order.totalMinor),
+    ordered_at: order.orderedAt.toISOString(),
+    delivered_at: order.deliveredAt?.toISOString() ?? null,
+    items: order.items.map(({ name, quantity, unitMinor }) => ({ name, quantity, unit_minor: unitMinor })),
+  };
+}
+
+/** What the policy gives back of an order at this instant, and why. */
+export function judgeRefund(order: Order, policy: RefundPolicy, now: Date): QuoteRefundOutput {
+  const refuse = (reason: "not_delivered" | "too_late" | "already_refunded", why: string): QuoteRefundOutput => ({
+    refundable: false,
+    order_id: order.id,
+    reason,
+    why,
+  });
+  const remaining = remainingMinor(order);
+  const show = (amount: bigint) => formatMoney(String(amount), order.currency);
+  if (remaining <= 0n) return refuse("already_refunded", `All of ${show(order.totalMinor)} was refunded before.`);
+  if (order.deliveredAt === null) return refuse("not_delivered", "The order has not been delivered yet.");
+  const lastDay = new Date(order.deliveredAt.getTime() + policy.windowDays * DAY_MS);
+  if (now > lastDay) {
+    const day = lastDay.toISOString().slice(0, 10);
+    return refuse(
+      "too_late",
+      `Refunds are possible for ${policy.windowDays} days after delivery; that ended on ${day}.`,
+    );
+  }
+  return {
+    refundable: true,
+    order_id: order.id,
+    payment_intent: order.paymentIntent,
+    amount_minor: String(remaining),
+    currency: order.currency,
+    needs_manager: needsManager(remaining, policy),
+    why:
+      remaining < order.totalMinor
+        ? `${show(order.totalMinor - remaining)} was refunded before; ${show(remaining)} is left and within the window.`
+        : `The order is within ${policy.windowDays} days after delivery.`,
+  };
+}
+
+/** Whether a manager has to approve a refund of this amount (minor units). */
+export function needsManager(amountMinor: bigint, policy: RefundPolicy): boolean {
+  return amountMinor > policy.managerLimitMinor;
+}
+
+/**
+ * Whether a refund that is about to be sent fits its order, whatever the model made of the quote: the payment, the
+ * currency, and no more than is left. The window is not judged again: a manager's approval may take longer than it.
+ *
+ * @param operationId  the refund's own; what is recorded under it already is not counted against it.
+ * @returns `null` when it fits, else what does not.
+ */
+export function findRefundMismatch(order: Order, input: SendRefundInput, operationId: string): string | null {
+  if (input.payment_intent !== order.paymentIntent) return `payment_intent is not the one of ${order.id}`;
+  if (input.currency !== order.currency) return `${order.id} was paid in ${order.currency}`;
+  const remaining = remainingMinor(order, operationId);
+  if (BigInt(input.amount_minor) > remaining) return `only ${remaining} minor units of ${order.id} are left to refund`;
+  return null;
+}
+
+function remainingMinor(order: Order, exceptOperation: string | null = null): bigint {
+  let remaining = order.totalMinor;
+  for (const refund of order.refunds) {
+    if (refund.status !== "failed" && refund.operationId !== exceptOperation) remaining -= refund.amountMinor;
+  }
+  return remaining;
+}

@@ -1,0 +1,199 @@
+import Stripe from "stripe";
+import { z } from "zod";
+import { classifyStripeError, PaymentError, type RequestFacts } from "./payment-error.ts";
+
+const PAGE_SIZE = 100;
+/** 1 000 refunds of one payment; what is not found among them stays unknown. */
+const MAX_PAGES = 10;
+/** The sandbox takes any test key. */
+const SANDBOX_KEY = "sk_test_sandbox";
+
+/** Where refunds are sent; `url` is `null` for Stripe itself. */
+export interface PaymentsConfig {
+  readonly url: URL | null;
+  readonly key: string;
+}
+
+const Env = z
+  .object({
+    REFUND_DESK_STRIPE_URL: z.url({ protocol: /^https?$/ }).optional(),
+    REFUND_DESK_STRIPE_KEY: z.string().optional(),
+  })
+  .transform((env, context): PaymentsConfig => {
+    const url = env.REFUND_DESK_STRIPE_URL === undefined ? null : new URL(env.REFUND_DESK_STRIPE_URL);
+    const key = env.REFUND_DESK_STRIPE_KEY ?? (url === null ? "" : SANDBOX_KEY);
+    const problem = findKeyProblem(key);
+    if (problem !== null) context.addIssue({ code: "custom", path: ["REFUND_DESK_STRIPE_KEY"], message: problem });
+    if (url !== null && (url.pathname !== "/" || url.search !== "")) {
+      context.addIssue({ code: "custom", path: ["REFUND_DESK_STRIPE_URL"], message: "must have no path or query" });
+    }
+    return { url, key };
+  });
+
+/**
+ * Reads REFUND_DESK_STRIPE_URL (left out: Stripe itself) and REFUND_DESK_STRIPE_KEY (test keys only; not needed with a URL).
+ *
+ * @throws {Error} names every mistake; never shows the key.
+ */
+export function readPaymentsConfig(env: Readonly<Record<string, string | undefined>>): PaymentsConfig {
+  const parsed = Env.safeParse(env);
+  if (!parsed.success) throw new Error(`payments are not configured:\n${z.prettifyError(parsed.error)}`);
+  return parsed.data;
+}
+
+/** One refund to be sent; the amount in minor units as a decimal string. */
+export interface RefundOrder {
+  readonly paymentIntent: string;
+  readonly amountMinor: string;
+  readonly reason: "duplicate" | "fraudulent" | "requested_by_customer";
+  /** Sent as the idempotency key, and as metadata so that the refund can be found later. */
+  readonly operationId: string;
+}
+
+/** `timeoutMs` bounds each request; the signal ends it early, and then nobody knows whether it acted. */
+export interface RequestLimits {
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+}
+
+/** A refund as the provider has it. `pending` is accepted, not done; `failed` and `canceled` moved no money. */
+export interface ProviderRefund {
+  readonly refundId: string;
+  readonly paymentIntent: string;
+  readonly amountMinor: string;
+  readonly currency: string;
+  readonly status: string;
+  /** The provider answered from an earlier request with the same key. */
+  readonly replayed: boolean;
+}
+
+export interface Payments {
+  /**
+   * Sends one refund in exactly one request.
+   *
+   * @throws {PaymentError} see `PaymentErrorClass` for what each class says about the money.
+   */
+  readonly sendRefund: (order: RefundOrder, limits: RequestLimits) => Promise<ProviderRefund>;
+  /**
+   * Looks for the refund of an operation among all refunds of a payment; `null` if there is none.
+   *
+   * @throws {PaymentError} `unknown_outcome` when the payment has more refunds than are looked through.
+   */
+  readonly findRefund: (
+    wanted: Pick<RefundOrder, "paymentIntent" | "operationId">,
+    limits: RequestLimits,
+  ) => Promise<ProviderRefund | null>;
+}
+
+/** The payment provider, through the official `stripe` package: one request per attempt, abortable, never repeated. */
+export function createPayments(config: PaymentsConfig): Payments {
+  return {
+    sendRefund: async (order, limits) => {
+      const amount = readAmount(order.amountMinor);
+      const params: Stripe.RefundCreateParams = {
+        payment_intent: order.paymentIntent,
+        amount,
+        reason: order.reason,
+        metadata: { operation_id: order.operationId },
+      };
+      return request(config, { ...limits, kind: "write" }, async (stripe, wasReplayed) => {
+        const refund = await stripe.refunds.create(params, { idempotencyKey: order.operationId });
+        return toProviderRefund(refund, { paymentIntent: order.paymentIntent, replayed: wasReplayed() });
+      });
+    },
+    findRefund: async (wanted, limits) => {
+      let after: string | null = null;
+      for (let page = 0; page < MAX_PAGES; page += 1) {
+        const params: Stripe.RefundListParams = { payment_intent: wanted.paymentIntent, limit: PAGE_SIZE };
+        if (after !== null) params.starting_after = after;
+        const list = await request(config, { ...limits, kind: "read" }, (stripe) => stripe.refunds.list(params));
+        const found = list.data.find((refund) => refund.metadata?.operation_id === wanted.operationId);
+        if (found !== undefined) {
+          return toProviderRefund(found, { paymentIntent: wanted.paymentIntent, replayed: false });
+        }
+        after = list.data.at(-1)?.id ?? null;
+        if (!list.has_more || after === null) return null;
+      }
+      const looked = MAX_PAGES * PAGE_SIZE;
+      throw new PaymentError(`the payment has more than ${looked} refunds; this one is not among the newest`, {
+        class: "unknown_outcome",
+        code: "look_up_incomplete",
+      });
+    },
+  };
+}
+
+/**
+ * Runs one request with a Stripe object of its own, because the package takes an abort signal only through its `fetch`.
+ * A second request of the same object is refused: the package repeats one by itself when a connection was closed.
+ */
+async function request<T>(
+  config: PaymentsConfig,
+  { signal, timeoutMs, kind }: RequestLimits & Pick<RequestFacts, "kind">,
+  act: (stripe: Stripe, wasReplayed: () => boolean) => Promise<T>,
+): Promise<T> {
+  if (signal.aborted) {
+    throw new PaymentError("stopped before the request was sent", { class: "transient", code: "not_sent" });
+  }
+  let sent = false;
+  let replayed = false;
+  const fetchOnce: typeof fetch = async (url, init) => {
+    if (sent) throw new Error("a payment request is sent once; its outcome has to be looked up");
+    sent = true;
+    const signals = [signal, ...(init?.signal ? [init.signal] : [])];
+    const response = await fetch(url, { ...init, signal: AbortSignal.any(signals) }).catch((error: unknown) => {
+      // The caller's reason must not reach the package, which reads a `code` on it as its own.
+      throw signal.aborted ? new Error("stopped while the request was under way", { cause: error }) : error;
+    });
+    replayed = response.headers.get("idempotent-replayed") === "true";
+    return response;
+  };
+  const stripe = new Stripe(config.key, {
+    ...addressOf(config.url),
+    httpClient: Stripe.createFetchHttpClient(fetchOnce),
+    maxNetworkRetries: 0,
+    telemetry: false,
+    timeout: timeoutMs,
+  });
+  try {
+    return await act(stripe, () => replayed);
+  } catch (error) {
+    throw classifyStripeError(error, { kind, aborted: signal.aborted, nowMs: Date.now() });
+  }
+}
+
+function addressOf(url: URL | null): Stripe.StripeConfig {
+  if (url === null) return {};
+  const protocol = url.protocol === "http:" ? "http" : "https";
+  return { protocol, host: url.hostname, port: url.port || (protocol === "http" ? 80 : 443) };
+}
+
+function findKeyProblem(key: string): string | null {
+  if (/^(sk|rk)_live_/.test(key)) return "is a live key, which would move real money; use a test key (sk_test_…)";
+  if (/^(sk|rk)_test_\w+$/.test(key)) return null;
+  return "must be a Stripe test key (sk_test_…); or set REFUND_DESK_STRIPE_URL to use the payment sandbox";
+}
+
+function readAmount(amountMinor: string): number {
+  const amount = /^[1-9]\d{0,15}$/.test(amountMinor) ? Number(amountMinor) : Number.NaN;
+  if (Number.isSafeInteger(amount)) return amount;
+  throw new PaymentError("the amount must be a whole number of minor units above 0", {
+    class: "caller",
+    code: "bad_amount",
+  });
+}
+
+function toProviderRefund(
+  refund: Stripe.Refund,
+  { paymentIntent, replayed }: Pick<ProviderRefund, "paymentIntent" | "replayed">,
+): ProviderRefund {
+  return {
+    refundId: refund.id,
+    paymentIntent,
+    amountMinor: String(refund.amount),
+    currency: refund.currency,
+    // Null only in API versions before refunds had a status; they were done at once then.
+    status: refund.status ?? "succeeded",
+    replayed,
+  };
+}

@@ -1,0 +1,102 @@
+import { describe, expect, test } from "vitest";
+import { formatMoney } from "../src/money.ts";
+import { findRefundMismatch, judgeRefund } from "../src/orders/judge-refund.ts";
+import type { Order } from "../src/orders/order.ts";
+import { listSeedOrders } from "../src/orders/seed-data.ts";
+import { seedSandbox } from "../src/orders/seed-sandbox.ts";
+import { openTestSandbox } from "./sandbox-harness.ts";
+
+const policy = { windowDays: 30, managerLimitMinor: 10_000n };
+const order: Order = {
+  id: "ord_4411",
+  customerName: "Mara",
+  email: "mara@example.com",
+  paymentIntent: "pi_1",
+  currency: "eur",
+  totalMinor: 10_001n,
+  orderedAt: new Date("2026-01-01T00:00:00Z"),
+  deliveredAt: new Date("2026-01-02T12:00:00Z"),
+  items: [],
+  refunds: [],
+};
+const input = {
+  order_id: "ord_4411",
+  payment_intent: "pi_1",
+  amount_minor: "10001",
+  currency: "eur",
+  reason: "requested_by_customer",
+} as const;
+
+describe("judgeRefund", () => {
+  test("counts the window to the millisecond", () => {
+    const at = (time: string) => judgeRefund(order, policy, new Date(time)).refundable;
+    expect(at("2026-02-01T12:00:00.000Z")).toBe(true);
+    expect(at("2026-02-01T12:00:00.001Z")).toBe(false);
+  });
+
+  test("asks for a manager above the limit, not at it", () => {
+    const needs = (totalMinor: bigint) =>
+      judgeRefund({ ...order, totalMinor }, policy, new Date("2026-01-03T00:00:00Z"));
+    expect(needs(10_001n)).toMatchObject({ needs_manager: true });
+    expect(needs(10_000n)).toMatchObject({ needs_manager: false });
+  });
+});
+
+describe("findRefundMismatch", () => {
+  test("takes what was quoted", () => {
+    expect(findRefundMismatch(order, input, "op")).toBeNull();
+  });
+
+  test.each([
+    ["another payment", { payment_intent: "pi_2" }],
+    ["another currency", { currency: "usd" }],
+    ["more than is left", { amount_minor: "10002" }],
+  ])("names %s", (_what, change) => {
+    expect(findRefundMismatch(order, { ...input, ...change }, "op")).toEqual(expect.any(String));
+  });
+
+  test("does not count a refund against itself when it is sent again", () => {
+    const paid: Order = { ...order, refunds: [{ operationId: "op", amountMinor: 10_001n, status: "succeeded" }] };
+    expect(findRefundMismatch(paid, input, "op")).toBeNull();
+    expect(findRefundMismatch(paid, input, "op_other")).toEqual(expect.any(String));
+  });
+});
+
+describe("listSeedOrders", () => {
+  const orders = listSeedOrders();
+
+  test("has 300 orders of six kinds, and ord_4411 above the manager's limit", () => {
+    expect(new Set(orders.map(({ id }) => id)).size).toBe(300);
+    expect(new Set(orders.map(({ kind }) => kind)).size).toBe(6);
+    expect(orders.find(({ id }) => id === "ord_4411")).toMatchObject({ kind: "above_limit" });
+    for (const { kind, totalMinor } of orders) if (kind === "above_limit") expect(totalMinor).toBeGreaterThan(10_000);
+    expect(orders).toEqual(listSeedOrders());
+  });
+
+  test("gives one address to one customer", () => {
+    const emails = new Map(orders.map(({ customer }) => [customer.email, customer.id]));
+    expect(emails.size).toBe(new Set(orders.map(({ customer }) => customer.id)).size);
+  });
+});
+
+describe("seedSandbox", () => {
+  test("makes all payments known, twice without a change", async () => {
+    await using sandbox = await openTestSandbox();
+    const { signal } = new AbortController();
+    expect(await seedSandbox(sandbox.url, signal)).toEqual({ payments: 300 });
+    expect(await seedSandbox(sandbox.url, signal)).toEqual({ payments: 300 });
+    const refund = sandbox.payments.sendRefund(
+      { paymentIntent: "pi_seed4415", amountMinor: "1", reason: "requested_by_customer", operationId: "op" },
+      { signal, timeoutMs: 5_000 },
+    );
+    await expect(refund).rejects.toMatchObject({ code: "charge_already_refunded" });
+  });
+});
+
+describe("formatMoney", () => {
+  test("uses the digits of the currency", () => {
+    expect(formatMoney("18900", "eur")).toBe("EUR 189.00");
+    expect(formatMoney("5", "usd")).toBe("USD 0.05");
+    expect(formatMoney("500", "jpy")).toBe("JPY 500");
+  });
+});

@@ -1,0 +1,222 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { waitFor } from "@holdpoint/testkit";
+import { describe, expect, test } from "vitest";
+import { createPayments, type RefundOrder, readPaymentsConfig } from "../src/payments.ts";
+import { openTestSandbox, type TestSandbox } from "./sandbox-harness.ts";
+
+const order: RefundOrder = {
+  paymentIntent: "pi_1",
+  amountMinor: "3000",
+  reason: "requested_by_customer",
+  operationId: "op_1",
+};
+const limits = { signal: new AbortController().signal, timeoutMs: 5_000 };
+
+async function refundPosts(sandbox: TestSandbox): Promise<unknown[]> {
+  const { requests } = (await sandbox.get("/sandbox/requests")) as { requests: { method: string; path: string }[] };
+  return requests.filter(({ method, path }) => method === "POST" && path === "/v1/refunds");
+}
+
+async function untilHeld(sandbox: TestSandbox): Promise<void> {
+  const isHeld = async () => ((await sandbox.get("/sandbox/holds")) as { held: unknown[] }).held.length === 1;
+  await waitFor(isHeld, { deadlineMs: 5_000, what: "the reply to be held back" });
+}
+
+describe("sendRefund", () => {
+  test("moves the money once and replays the reply for the same key", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 10_000);
+    const first = await sandbox.payments.sendRefund(order, limits);
+    const second = await sandbox.payments.sendRefund(order, limits);
+    expect(first).toMatchObject({ amountMinor: "3000", currency: "eur", status: "succeeded", replayed: false });
+    expect(second).toEqual({ ...first, replayed: true });
+    expect(await sandbox.get("/sandbox/ledger")).toMatchObject({
+      rows: [{ seq: 1, amount: 3_000, idempotency_key: "op_1", metadata: { operation_id: "op_1" } }],
+      has_more: false,
+    });
+  });
+
+  test("refuses the same key with another amount", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 10_000);
+    await sandbox.payments.sendRefund(order, limits);
+    const other = sandbox.payments.sendRefund({ ...order, amountMinor: "4000" }, limits);
+    await expect(other).rejects.toMatchObject({ class: "caller", code: "idempotency_mismatch" });
+  });
+
+  test("pays again with a key that is 24 hours old, and not a millisecond earlier", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 10_000);
+    const first = await sandbox.payments.sendRefund(order, limits);
+    await sandbox.post("/sandbox/clock", { advance_ms: 24 * 3_600_000 - 1 });
+    expect(await sandbox.payments.sendRefund(order, limits)).toMatchObject({
+      refundId: first.refundId,
+      replayed: true,
+    });
+    await sandbox.post("/sandbox/clock", { advance_ms: 1 });
+    const again = await sandbox.payments.sendRefund(order, limits);
+    expect(again.replayed).toBe(false);
+    expect(again.refundId).not.toBe(first.refundId);
+  });
+
+  test("gives a refused refund again for its key, after the reason is gone", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 1_000);
+    const tooLarge = { class: "refused", code: "amount_too_large" };
+    await expect(sandbox.payments.sendRefund(order, limits)).rejects.toMatchObject(tooLarge);
+    await expect(sandbox.payments.sendRefund(order, limits)).rejects.toMatchObject(tooLarge);
+    expect(await refundPosts(sandbox)).toEqual([
+      { method: "POST", path: "/v1/refunds", idempotency_key: "op_1", count: 2 },
+    ]);
+  });
+
+  test("is refused when all was given back", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 5_000, 5_000);
+    const refund = sandbox.payments.sendRefund(order, limits);
+    await expect(refund).rejects.toMatchObject({ class: "refused", code: "charge_already_refunded" });
+  });
+
+  test("sends exactly one request when it is aborted after the money moved; the look-up finds it", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 10_000);
+    await sandbox.post("/sandbox/hold", { payment_intent: "pi_1" });
+    const stop = new AbortController();
+    const sending = sandbox.payments.sendRefund(order, { ...limits, signal: stop.signal });
+    const failed = expect(sending).rejects.toMatchObject({ class: "unknown_outcome", code: "aborted" });
+    await untilHeld(sandbox);
+    expect(await sandbox.get("/sandbox/ledger")).toMatchObject({ rows: [{ amount: 3_000 }] });
+    stop.abort(Object.assign(new Error("lease lost"), { code: "ECONNRESET" }));
+    await failed;
+    expect(await refundPosts(sandbox)).toEqual([
+      { method: "POST", path: "/v1/refunds", idempotency_key: "op_1", count: 1 },
+    ]);
+    const found = await sandbox.payments.findRefund(order, limits);
+    expect(found).toMatchObject({ amountMinor: "3000", status: "succeeded" });
+  });
+
+  test("does not know the outcome when the reply does not come in time, or the line is cut", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 10_000);
+    await sandbox.post("/sandbox/hold", { payment_intent: "pi_1", count: 2 });
+    const late = sandbox.payments.sendRefund(order, { ...limits, timeoutMs: 200 });
+    await expect(late).rejects.toMatchObject({ class: "unknown_outcome", code: "timeout" });
+
+    const cut = sandbox.payments.sendRefund({ ...order, operationId: "op_2" }, limits);
+    const failed = expect(cut).rejects.toMatchObject({ class: "unknown_outcome", code: "connection" });
+    await untilHeld(sandbox);
+    expect(await sandbox.post("/sandbox/release", { cut: true })).toMatchObject({ body: { released: 1 } });
+    await failed;
+    expect(await refundPosts(sandbox)).toMatchObject([{ count: 1 }, { count: 1 }]);
+  });
+
+  test("is told that its key is in use while the first reply is held back; both end with one refund", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 10_000);
+    await sandbox.post("/sandbox/hold", { payment_intent: "pi_1" });
+    const first = sandbox.payments.sendRefund(order, limits);
+    await untilHeld(sandbox);
+    const inUse = { class: "unknown_outcome", code: "idempotency_key_in_use" };
+    await expect(sandbox.payments.sendRefund(order, limits)).rejects.toMatchObject(inUse);
+    await sandbox.post("/sandbox/release", { payment_intent: "pi_1" });
+    expect(await first).toMatchObject({ status: "succeeded", replayed: false });
+    expect(await sandbox.payments.sendRefund(order, limits)).toMatchObject({ replayed: true });
+    expect(await sandbox.get("/sandbox/ledger")).toMatchObject({ rows: [{ seq: 1 }] });
+  });
+
+  test("sends nothing when it is stopped before", async () => {
+    await using sandbox = await openTestSandbox();
+    const stopped = sandbox.payments.sendRefund(order, { ...limits, signal: AbortSignal.abort() });
+    await expect(stopped).rejects.toMatchObject({ class: "transient", code: "not_sent" });
+    expect(await refundPosts(sandbox)).toEqual([]);
+  });
+
+  test("reports a refund that was accepted as pending, and no money until it is settled", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 10_000);
+    await sandbox.post("/sandbox/pending", { payment_intent: "pi_1" });
+    const refund = await sandbox.payments.sendRefund(order, limits);
+    expect(refund.status).toBe("pending");
+    expect(await sandbox.get("/sandbox/ledger")).toMatchObject({ rows: [] });
+    await sandbox.post("/sandbox/settle", { refund: refund.refundId, status: "succeeded" });
+    expect(await sandbox.payments.findRefund(order, limits)).toMatchObject({ status: "succeeded" });
+    expect(await sandbox.get("/sandbox/ledger")).toMatchObject({ rows: [{ refund: refund.refundId }] });
+  });
+
+  test("refuses an amount that is no whole number of minor units", async () => {
+    await using sandbox = await openTestSandbox();
+    for (const amountMinor of ["0", "-5", "1.5", "", "12345678901234567890"]) {
+      const refund = sandbox.payments.sendRefund({ ...order, amountMinor }, limits);
+      await expect(refund).rejects.toMatchObject({ class: "caller", code: "bad_amount" });
+    }
+  });
+});
+
+describe("findRefund", () => {
+  test("looks through all pages and says null when there is none", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 99_999);
+    for (let index = 0; index < 120; index += 1) {
+      await sandbox.payments.sendRefund({ ...order, amountMinor: "1", operationId: `op_${index}` }, limits);
+    }
+    expect(await sandbox.payments.findRefund({ ...order, operationId: "op_0" }, limits)).toMatchObject({
+      amountMinor: "1",
+      paymentIntent: "pi_1",
+    });
+    expect(await sandbox.payments.findRefund({ ...order, operationId: "op_none" }, limits)).toBeNull();
+  });
+
+  test("fails as transient when nobody answers: a look-up moves nothing", async () => {
+    const sandbox = await openTestSandbox();
+    await sandbox[Symbol.asyncDispose]();
+    await expect(sandbox.payments.findRefund(order, limits)).rejects.toMatchObject({ class: "transient" });
+    await expect(sandbox.payments.sendRefund(order, limits)).rejects.toMatchObject({ class: "unknown_outcome" });
+  });
+});
+
+describe("classifyStripeError", () => {
+  const stripeBody = (type: string, code?: string) => JSON.stringify({ error: { type, code, message: "no" } });
+  test.each([
+    [429, { "retry-after": "7" }, stripeBody("invalid_request_error", "rate_limit"), "throttled", 7_000],
+    [500, {}, stripeBody("api_error"), "unknown_outcome", null],
+    [502, {}, "<html>bad gateway</html>", "unknown_outcome", null],
+    [200, {}, "not json", "unknown_outcome", null],
+    [401, {}, stripeBody("invalid_request_error"), "caller", null],
+    [402, {}, stripeBody("card_error", "card_declined"), "refused", null],
+    [400, {}, stripeBody("invalid_request_error", "charge_disputed"), "refused", null],
+    [400, {}, stripeBody("invalid_request_error", "parameter_unknown"), "caller", null],
+  ])("classes the reply %i of a write (%o)", async (status, headers, body, expected, retryAfterMs) => {
+    let requests = 0;
+    const server = createServer((_request, response) => {
+      requests += 1;
+      response.writeHead(status, headers).end(body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    try {
+      const { port } = server.address() as AddressInfo;
+      const payments = createPayments({ url: new URL(`http://127.0.0.1:${port}`), key: "sk_test_x" });
+      await expect(payments.sendRefund(order, limits)).rejects.toMatchObject({ class: expected, retryAfterMs });
+      expect(requests).toBe(1);
+    } finally {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    }
+  });
+});
+
+describe("readPaymentsConfig", () => {
+  test("takes the sandbox without a key, and Stripe with a test key only", () => {
+    const sandbox = readPaymentsConfig({ REFUND_DESK_STRIPE_URL: "http://127.0.0.1:4010" });
+    expect(sandbox).toMatchObject({ key: "sk_test_sandbox" });
+    expect(readPaymentsConfig({ REFUND_DESK_STRIPE_KEY: "sk_test_abc" })).toEqual({ url: null, key: "sk_test_abc" });
+  });
+
+  test("refuses live keys without showing them, no key, and an address with a path", () => {
+    const live = () => readPaymentsConfig({ REFUND_DESK_STRIPE_KEY: "sk_live_secret" });
+    expect(live).toThrow(/live key/);
+    expect(live).not.toThrow(/secret/);
+    expect(() => readPaymentsConfig({})).toThrow(/test key/);
+    expect(() => readPaymentsConfig({ REFUND_DESK_STRIPE_URL: "http://127.0.0.1:1/v1" })).toThrow(/no path/);
+  });
+});

@@ -1,0 +1,91 @@
+import type { Next } from "./plan.ts";
+import type { Call, Step, StepBody } from "./step.ts";
+
+/** A small cursor derived from the steps; not the history. At most 2 KB as JSON. */
+export interface Checkpoint {
+  readonly stepSeq: number;
+  readonly turn: number;
+  /** Calls of the last turn that have no result yet, in model order; the first sixteen. */
+  readonly openCalls: readonly string[];
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** What the last step completed, in words for the person who takes the run up. */
+  readonly lastCompleted: string | null;
+}
+
+const OPEN_CALLS_SHOWN = 16;
+
+export const EMPTY_CHECKPOINT: Checkpoint = {
+  stepSeq: 0,
+  turn: 0,
+  openCalls: [],
+  inputTokens: 0,
+  outputTokens: 0,
+  lastCompleted: null,
+};
+
+/** Moves a checkpoint over one more step. Folding it over all steps of a run gives the one that its row carries. */
+export function advance(checkpoint: Checkpoint, step: Step, calls: readonly Call[]): Checkpoint {
+  const { body, seq: stepSeq } = step;
+  const lastCompleted = completed(body, calls) ?? checkpoint.lastCompleted;
+  if (body.kind === "model_reply") {
+    return {
+      stepSeq,
+      turn: body.turn,
+      openCalls: body.callIds.slice(0, OPEN_CALLS_SHOWN),
+      inputTokens: checkpoint.inputTokens + body.usage.inputTokens,
+      outputTokens: checkpoint.outputTokens + body.usage.outputTokens,
+      lastCompleted,
+    };
+  }
+  const openCalls =
+    body.kind === "tool_result" ? checkpoint.openCalls.filter((id) => id !== body.callId) : checkpoint.openCalls;
+  return { ...checkpoint, stepSeq, openCalls, lastCompleted };
+}
+
+/** The checkpoint of a run that has exactly these steps. */
+export function rebuildCheckpoint(steps: readonly Step[], calls: readonly Call[]): Checkpoint {
+  return steps.reduce((checkpoint, step) => advance(checkpoint, step, calls), EMPTY_CHECKPOINT);
+}
+
+/** What comes next, in words for the person who takes the run up. */
+export function nextInWords(next: Next): string {
+  switch (next.do) {
+    case "settle_attempt":
+      return `settle attempt ${next.attempt.number} of ${next.call.tool}`;
+    case "read_facts":
+      return "take in what arrived meanwhile";
+    case "call_model":
+      return `ask the model, turn ${next.turn}`;
+    case "execute":
+      return `${next.call.tool}, attempt ${next.attempt}`;
+    case "write_result":
+      return `tell the model that ${next.call.tool} was ${next.result.replaceAll("_", " ")}`;
+    case "hold":
+      return `wait for ${next.hold.waitingFor.principal}`;
+    case "end":
+      return `end as ${next.outcome.kind}`;
+  }
+}
+
+function completed(body: StepBody, calls: readonly Call[]): string | null {
+  switch (body.kind) {
+    case "model_reply":
+      return `model turn ${body.turn}`;
+    case "tool_result":
+      return `${toolName(body.callId, calls)} (${body.result.replaceAll("_", " ")})`;
+    case "message":
+      return `message from ${body.from.slice(0, 64)}`;
+    case "model_failed":
+    case "intent":
+    case "call_failed":
+    case "did_not_happen":
+    case "no_answer":
+    case "operator":
+      return null;
+  }
+}
+
+function toolName(callId: string, calls: readonly Call[]): string {
+  return calls.find(({ id }) => id === callId)?.tool ?? callId;
+}

@@ -1,0 +1,78 @@
+import type { Outcome, WaitingFor } from "./state.ts";
+import { isTerminal, type Status } from "./status.ts";
+
+/** What a sentence about a run is made of; instants as the reader should see them. */
+export interface Described {
+  readonly status: Status;
+  readonly currentStep: string | null;
+  readonly waitingFor: WaitingFor | null;
+  readonly since: string;
+  readonly until: string | null;
+  readonly onDeadline: string | null;
+  readonly outcome: Outcome | null;
+  readonly endReason: string | null;
+  readonly ownerSilent: boolean;
+}
+
+/** One sentence that says what a run is doing or for whom it waits, since when and until when. */
+export function describe(run: Described): string {
+  const until = run.until === null ? "" : `, until ${run.until}`;
+  if (isTerminal(run.status)) return `${ended(run)} at ${run.since}.`;
+  return `${present(run)} since ${run.since}${until}${consequence(run)}.`;
+}
+
+function present(run: Described): string {
+  const step = run.currentStep === null ? "" : ` (${run.currentStep})`;
+  switch (run.status) {
+    case "queued":
+      return "Waits for a free worker";
+    case "running":
+      return run.ownerSilent ? `Was working${step}; its worker has not been heard of` : `Working${step}`;
+    case "retrying":
+      return `Will try again${step}`;
+    case "outcome_unknown":
+      return `Nobody knows yet whether the last call acted${step}; it is being looked up`;
+    case "paused":
+      return "Paused by an operator";
+    case "lost":
+      return "Lost: its worker is gone, and it waits to be recovered";
+    case "cancelling":
+      return `Stopping on request${step}`;
+    default:
+      return waiting(run);
+  }
+}
+
+function waiting({ waitingFor, currentStep }: Described): string {
+  const whom = waitingFor?.principal.replaceAll("role:", "") ?? "somebody";
+  const why = waitingFor === null ? "" : ` (${waitingFor.reason.replaceAll("_", " ")})`;
+  switch (waitingFor?.kind) {
+    case "requester":
+      return `Waits for an answer from ${whom}`;
+    case "approvers":
+      return `Waits for approval of ${currentStep ?? "a call"} by ${whom}`;
+    case "operator":
+      return `Waits for an operator${why}`;
+    default:
+      return `Waits for ${whom}${why}`;
+  }
+}
+
+function ended({ status, outcome, endReason }: Described): string {
+  const why = endReason === null ? "" : ` (${endReason.replaceAll("_", " ")})`;
+  if (status === "failed") return `Failed${why}`;
+  if (status === "cancelled") return `Cancelled${why}`;
+  if (outcome?.kind === "blocked") return `Ended without achieving anything: ${outcome.reason}, at step ${outcome.step},`;
+  return outcome?.kind === "partial" ? `Completed in part: ${outcome.reason},` : "Completed with success";
+}
+
+const CONSEQUENCES: Readonly<Record<string, string>> = {
+  no_answer: "; then the agent is told that nobody answered",
+  reject: "; then it counts as rejected",
+  operator: "; then an operator decides",
+  escalate: "; then it is escalated again",
+};
+
+function consequence({ onDeadline }: Described): string {
+  return onDeadline === null ? "" : (CONSEQUENCES[onDeadline] ?? "");
+}

@@ -1,0 +1,46 @@
+/** What can be stored and sent: JSON, with money and numbers beyond 2^53 as decimal strings. */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue };
+
+export type JsonObject = { readonly [key: string]: JsonValue };
+
+/**
+ * JSON with sorted keys and no white space: equal values have equal texts, whatever order their keys came in.
+ * Equals RFC 8785 for text that is well formed.
+ */
+export function canonicalJson(value: JsonValue): string {
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  const entries = Object.entries(value)
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+    .map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`);
+  return `{${entries.join(",")}}`;
+}
+
+/**
+ * Text and JSON that Postgres and every provider can carry: NUL and lone surrogates become U+FFFD, at every depth and
+ * in keys as well.
+ */
+export function storable<Value extends JsonValue>(value: Value): Value;
+export function storable(value: JsonValue): JsonValue {
+  if (typeof value === "string") return storableText(value);
+  if (value === null || typeof value !== "object") return value;
+  if (isArray(value)) return value.map((item) => storable(item));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [storableText(key), storable(item)]));
+}
+
+const UNSTORABLE = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
+
+/** Text without NUL and lone surrogates; each becomes U+FFFD. */
+export function storableText(text: string): string {
+  return text.replace(UNSTORABLE, "\uFFFD");
+}
+
+function isArray(value: JsonValue): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}

@@ -1,0 +1,67 @@
+import type { Call, EffectProperties, OpenAttempt } from "./step.ts";
+
+/** What a tool's look-up says of an operation. */
+export type LookUpAnswer = "happened" | "did_not_happen" | "still_pending" | "unknown";
+
+/** How an attempt whose worker died can be settled, by what the tool offers. */
+export type TakeOver =
+  | { readonly do: "look_up" }
+  /** The same operation id again: the other side answers it from its record, or acts for the first time. */
+  | { readonly do: "repeat" }
+  | { readonly do: "ask_a_person"; readonly reason: "unsafe" | "key_expired" };
+
+/** What a look-up's answer means for the attempt. */
+export type Settlement =
+  | { readonly do: "settle"; readonly finding: "happened" | "did_not_happen" }
+  | { readonly do: "repeat" }
+  | { readonly do: "look_again"; readonly inMs: number };
+
+/** Decides how an open attempt of another claim is settled. With a look-up it is asked first, whatever else there is. */
+export function takeOver(call: Call, attempt: OpenAttempt, nowMs: number): TakeOver {
+  if (call.effect.kind === "read") throw new RangeError(`Call ${call.id} is a read: it has no open attempts`);
+  if (call.effect.lookUpSettlesWithinMs !== null) return { do: "look_up" };
+  if (call.effect.keyValidForMs === null) return { do: "ask_a_person", reason: "unsafe" };
+  return keyIsValid(call.effect, attempt, nowMs) ? { do: "repeat" } : { do: "ask_a_person", reason: "key_expired" };
+}
+
+/**
+ * Judges a look-up's answer. "It did not happen" counts only when the bytes of a dead process can no longer arrive:
+ * after the call's deadline and the tool's settle time; before that the operation is still pending. Within its
+ * validity a key makes the wait unnecessary: the call is repeated under it.
+ *
+ * @param lookUps how many look-ups of this attempt came before this one; spaces the next.
+ */
+export function judgeLookUp(
+  answer: LookUpAnswer,
+  { call, attempt, nowMs, lookUps }: { call: Call; attempt: OpenAttempt; nowMs: number; lookUps: number },
+): Settlement {
+  if (answer === "happened") return { do: "settle", finding: "happened" };
+  if (call.effect.kind === "read") throw new RangeError(`Call ${call.id} is a read: it has no open attempts`);
+  if (answer === "did_not_happen") {
+    if (keyIsValid(call.effect, attempt, nowMs)) return { do: "repeat" };
+    const countsFromMs = attempt.deadlineAtMs + (call.effect.lookUpSettlesWithinMs ?? 0);
+    if (nowMs > countsFromMs) return { do: "settle", finding: "did_not_happen" };
+    return { do: "look_again", inMs: countsFromMs - nowMs + 1 };
+  }
+  return { do: "look_again", inMs: backoffMs(lookUps, LOOK_UP_BACKOFF) };
+}
+
+function keyIsValid(effect: Extract<EffectProperties, { kind: "effect" }>, attempt: OpenAttempt, nowMs: number): boolean {
+  return effect.keyValidForMs !== null && nowMs - attempt.keyFirstUsedAtMs < effect.keyValidForMs;
+}
+
+export interface Backoff {
+  readonly firstMs: number;
+  readonly capMs: number;
+}
+
+const LOOK_UP_BACKOFF: Backoff = { firstMs: 2_000, capMs: 300_000 };
+
+/**
+ * Delay before the next try, in milliseconds: doubles from `firstMs` and never exceeds `capMs`.
+ *
+ * @param tries how many came before, 0 for the first delay.
+ */
+export function backoffMs(tries: number, { firstMs, capMs }: Backoff): number {
+  return Math.min(capMs, firstMs * 2 ** Math.min(tries, 30));
+}

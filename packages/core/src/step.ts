@@ -1,0 +1,169 @@
+import type { JsonObject, JsonValue } from "./json.ts";
+import type { Outcome } from "./state.ts";
+
+/** An agent as runs name it: the version is the one they were submitted with. */
+export interface AgentRef {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** What the other side of a tool offers. A key and a look-up may both be there; an effect with neither is unsafe. */
+export type EffectProperties =
+  | { readonly kind: "read" }
+  | {
+      readonly kind: "effect";
+      /** The same operation id twice acts once, for this long after its first use. */
+      readonly keyValidForMs: number | null;
+      /** A look-up's "it did not happen" counts only this long after the call's deadline. */
+      readonly lookUpSettlesWithinMs: number | null;
+      /** Equal calls (tool and arguments) are different operations, each to be done. */
+      readonly equalCallsAreDistinct: boolean;
+    };
+
+/** Who has to release a call, until when, and what happens otherwise. */
+export interface ApprovalRule {
+  readonly rule: string;
+  readonly approvers: { readonly roles: readonly string[]; readonly users: readonly string[] };
+  readonly deadlineMs: number;
+  readonly onDeadline: "reject" | "operator";
+  /** How long an approval may be spent after the decision. */
+  readonly validForMs: number;
+}
+
+/** What policy and validation said about a call when the model asked for it; stored with it. */
+export type Verdict =
+  | { readonly kind: "allowed" }
+  | { readonly kind: "needs_approval"; readonly approval: ApprovalRule }
+  | { readonly kind: "denied"; readonly rule: string; readonly message: string }
+  | { readonly kind: "invalid"; readonly message: string };
+
+/** One tool call of a turn: frozen arguments and one operation id for its whole life. */
+export interface Call {
+  readonly id: string;
+  readonly turn: number;
+  readonly ordinal: number;
+  /** The model's own name for the call; unique only within its turn. */
+  readonly toolCallId: string;
+  readonly tool: string;
+  readonly args: JsonValue;
+  readonly argsHash: string;
+  readonly operationId: string;
+  readonly effect: EffectProperties;
+  readonly verdict: Verdict;
+  readonly timeoutMs: number;
+  /** Tries after the first one that failed for certain, before a person is asked. */
+  readonly retries: number;
+}
+
+/** One numbered try of a call that was started and of which nobody knows yet how it ended. */
+export interface OpenAttempt {
+  readonly id: string;
+  readonly callId: string;
+  readonly number: number;
+  readonly startedAtMs: number;
+  /** The call's own deadline: after it the worker that started it waits no longer. */
+  readonly deadlineAtMs: number;
+  /** When the operation id was first sent, by this or an earlier attempt: a key's validity counts from there. */
+  readonly keyFirstUsedAtMs: number;
+}
+
+export const ERROR_CLASSES = ["transient", "throttled", "refused", "caller", "unknown_outcome"] as const;
+
+/**
+ * How a call or a model request failed, decided by codes and never by text. `unknown_outcome` is for effects only: the
+ * other side may have acted.
+ */
+export type ErrorClass = (typeof ERROR_CLASSES)[number];
+
+/** How a call ended, as the model is told it. Only `succeeded` means that the tool did what it was asked. */
+export type ResultKind =
+  | "succeeded"
+  | "failed"
+  | "invalid"
+  | "denied"
+  | "rejected"
+  | "expired"
+  | "skipped"
+  | "not_established"
+  | "answered_from_record";
+
+export interface Usage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+/** The body of a step: what one commit of an owner's progress says. */
+export type StepBody =
+  | {
+      readonly kind: "model_reply";
+      readonly turn: number;
+      /** The assistant's message as the provider gave it, each part's metadata untouched. */
+      readonly message: JsonObject;
+      readonly text: string;
+      readonly callIds: readonly string[];
+      /** What the agent's completion condition said of a reply without calls; null: it is a question. */
+      readonly outcome: Outcome | null;
+      readonly usage: Usage;
+    }
+  | { readonly kind: "model_failed"; readonly errorClass: ErrorClass; readonly code: string; readonly retryInMs: number }
+  | { readonly kind: "intent"; readonly callId: string; readonly attempt: number }
+  | {
+      readonly kind: "call_failed";
+      readonly callId: string;
+      readonly attempt: number;
+      readonly errorClass: ErrorClass;
+      readonly code: string;
+      readonly retryInMs: number;
+    }
+  | { readonly kind: "did_not_happen"; readonly callId: string; readonly attempt: number }
+  | {
+      readonly kind: "tool_result";
+      readonly callId: string;
+      readonly result: ResultKind;
+      /** What the model is told; outputs beyond the size limit are cut, with a note and the whole as an artifact. */
+      readonly output: JsonValue;
+    }
+  | { readonly kind: "message"; readonly from: string; readonly text: string }
+  | { readonly kind: "no_answer" }
+  | { readonly kind: "operator"; readonly choice: "retry" | "skip"; readonly callId: string | null };
+
+export interface Step {
+  readonly seq: number;
+  readonly body: StepBody;
+}
+
+/** Where an approval request stands. Only `pending` can be decided, only `approved` can be spent. */
+export type ApprovalState = "pending" | "approved" | "rejected" | "expired" | "withdrawn" | "spent";
+
+/** An approval request as the loop needs it. */
+export interface Approval {
+  readonly id: string;
+  readonly callId: string;
+  readonly argsHash: string;
+  readonly state: ApprovalState;
+  readonly deadlineMs: number;
+  readonly validUntilMs: number | null;
+  readonly decidedBy: string | null;
+  readonly note: string | null;
+}
+
+/** A fact from outside that the run has not read yet. */
+export interface Fact {
+  readonly id: string;
+  readonly body: Extract<StepBody, { kind: "message" | "no_answer" | "operator" }>;
+}
+
+/** An effect of this line of runs that happened, or may have. */
+export interface LineEffect {
+  readonly callId: string;
+  readonly tool: string;
+  readonly argsHash: string;
+  readonly happened: "yes" | "unknown";
+  readonly output: JsonValue;
+}
+
+/** The most that a run may use; each is judged before a start and never breaks an open call. */
+export interface Limits {
+  readonly turns: number;
+  readonly tokens: number;
+}

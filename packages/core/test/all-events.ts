@@ -1,0 +1,94 @@
+import type { EventType, FactKind, OperatorChoice, RunEvent, SettledBy } from "../src/event.ts";
+import { ACTOR_KINDS, type ActorKind, mayRaise, OPERATOR_CHOICES } from "../src/event.ts";
+import { reduce } from "../src/reduce.ts";
+import type { RunState } from "../src/state.ts";
+import { HOLDS, SUCCEEDED } from "./builders.ts";
+
+/** Every kind of event, in each variant that a decision may depend on. */
+export const ALL_EVENTS: readonly RunEvent[] = [
+  { type: "Submitted" },
+  { type: "Claimed", owner: "worker_1" },
+  ...Object.values(HOLDS).map((hold) => ({ type: "Held", hold }) as const),
+  { type: "Released", retryAt: null },
+  { type: "Released", retryAt: { inMs: 5_000 } },
+  { type: "EffectUnknown", nextLookUp: { inMs: 2_000 }, lookUpsEnd: { inMs: 50_000 } },
+  { type: "EffectUnknown", nextLookUp: null, lookUpsEnd: null },
+  ...(["owner", "late_evidence", "person"] as const).flatMap((by) => [effectSettled(by, true), effectSettled(by, false)]),
+  { type: "Ended", status: "completed", outcome: SUCCEEDED, reason: null },
+  { type: "Ended", status: "failed", outcome: null, reason: "no_such_order" },
+  { type: "OwnerGone", reason: "lease_expired" },
+  { type: "Recovered" },
+  { type: "DeadlinePassed", remaining: null },
+  { type: "DeadlinePassed", remaining: { inMs: 4_000 } },
+  { type: "RetryDue" },
+  ...(["message", "answer", "decision", "callback", "child"] as const).flatMap((fact) => [
+    factArrived(fact, true),
+    factArrived(fact, false),
+  ]),
+  ...OPERATOR_CHOICES.map((choice) => operatorDecided(choice)),
+  operatorDecided("terminate", 1),
+  { type: "CancelRequested", reason: "changed_my_mind" },
+  { type: "PauseRequested" },
+  { type: "Resumed" },
+];
+
+export function effectSettled(by: SettledBy, wasOpen: boolean): RunEvent {
+  return { type: "EffectSettled", by, wasOpen };
+}
+
+export function factArrived(fact: FactKind, completesHold: boolean): RunEvent {
+  return { type: "FactArrived", fact, completesHold };
+}
+
+export function operatorDecided(choice: OperatorChoice, notEstablished = 0): RunEvent {
+  return { type: "OperatorDecided", choice, notEstablished };
+}
+
+/** The variants of one kind of event. */
+export function eventsOf(type: EventType): readonly RunEvent[] {
+  return ALL_EVENTS.filter((event) => event.type === type);
+}
+
+/** Somebody who may raise this event. */
+export function raiserOf(event: RunEvent): ActorKind {
+  const kind = ACTOR_KINDS.find((candidate) => mayRaise(event, candidate));
+  if (kind === undefined) throw new Error(`Nobody may raise ${JSON.stringify(event)}`);
+  return kind;
+}
+
+/** What happens to a run by anything but an event: its owner's steps, and the ends of attempts and children. */
+export const STEPS = ["open_attempt", "settle_attempt", "store_result", "start_child", "end_child"] as const;
+export type StepEffect = (typeof STEPS)[number];
+
+/** The run after a step, or null where its owner cannot commit it: a start needs `running` without a stop or pause mark. */
+export function afterStep(run: RunState, step: StepEffect): RunState | null {
+  const mayStart = run.status === "running" && run.pauseRequestedAt === null;
+  const mayStore = run.status === "running" || (run.status === "cancelling" && run.owner !== null);
+  switch (step) {
+    case "open_attempt":
+      return mayStart && run.openAttempts === 0 ? { ...run, openAttempts: 1 } : null;
+    case "settle_attempt":
+      return mayStore && run.openAttempts > 0 ? { ...run, openAttempts: run.openAttempts - 1, takeovers: 0 } : null;
+    case "store_result":
+      return mayStore && run.takeovers > 0 ? { ...run, takeovers: 0 } : null;
+    case "start_child":
+      return mayStart && run.liveChildren === 0 ? { ...run, liveChildren: 1 } : null;
+    case "end_child":
+      return run.liveChildren > 0 ? { ...run, liveChildren: run.liveChildren - 1 } : null;
+  }
+}
+
+/** The run after an event by somebody who may raise it; the same object where the event does nothing. */
+export function afterEvent(run: RunState, event: RunEvent): RunState {
+  const decision = reduce(run, event, { kind: raiserOf(event), id: "somebody" });
+  return "next" in decision ? decision.next : run;
+}
+
+/** Whether the event can come to this run at all: nobody settles an attempt that is not open. */
+export function canHappen(run: RunState, event: RunEvent): boolean {
+  if (event.type === "EffectSettled") return !event.wasOpen || run.openAttempts > 0;
+  if (event.type === "EffectUnknown") return run.openAttempts > 0;
+  if (event.type === "OperatorDecided") return event.notEstablished <= run.openAttempts;
+  return event.type !== "OwnerGone" || run.owner !== null || run.status === "cancelling";
+}
+

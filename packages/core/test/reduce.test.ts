@@ -1,0 +1,247 @@
+import { describe, expect, test } from "vitest";
+import type { RunEvent } from "../src/event.ts";
+import { reduce } from "../src/reduce.ts";
+import { DEFAULT_DEADLINES, NOW, type RunState, submitted } from "../src/state.ts";
+import { STATUSES } from "../src/status.ts";
+import { effectSettled, factArrived, operatorDecided, raiserOf } from "./all-events.ts";
+import { anUnknownAtOperator, aRun, HOLDS, SUCCEEDED } from "./builders.ts";
+import { violations } from "./violations.ts";
+
+const CLAIMED: RunEvent = { type: "Claimed", owner: "worker_2" };
+const GONE: RunEvent = { type: "OwnerGone", reason: "wedged" };
+const DEADLINE: RunEvent = { type: "DeadlinePassed", remaining: null };
+const COMPLETED: RunEvent = { type: "Ended", status: "completed", outcome: SUCCEEDED, reason: null };
+
+function decide(run: RunState, event: RunEvent) {
+  return reduce(run, event, { kind: raiserOf(event), id: "somebody" });
+}
+
+function nextOf(run: RunState, event: RunEvent): RunState {
+  const decision = decide(run, event);
+  if (!("next" in decision)) throw new Error(`${event.type} is ${decision.verdict} in ${run.status}`);
+  return decision.next;
+}
+
+describe("the builders", () => {
+  test.each(STATUSES)("make complete runs: %s", (status) => {
+    expect(violations(aRun(status))).toEqual([]);
+  });
+
+  test("make a complete run that waits for an operator to settle its attempt, and a submitted one", () => {
+    expect(violations(anUnknownAtOperator())).toEqual([]);
+    expect(violations(submitted())).toEqual([]);
+    expect(submitted()).toMatchObject({ status: "queued", queuedSince: NOW });
+  });
+});
+
+describe("a claim", () => {
+  test("takes a run out of the queue and off its deadline", () => {
+    expect(nextOf(aRun("queued"), CLAIMED)).toEqual(aRun("running", { owner: "worker_2" }));
+  });
+
+  test("after a loss is a takeover, which is counted; the evidence of the loss goes", () => {
+    const lost = { lostAt: NOW, lostReason: "wedged", takeovers: 1 };
+    const after = { owner: "worker_2", takeovers: 2, lostAt: null, lostReason: null };
+    expect(nextOf(aRun("queued", lost), CLAIMED)).toMatchObject({ ...after, status: "running" });
+    expect(nextOf(aRun("outcome_unknown", lost), CLAIMED)).toMatchObject({ ...after, status: "outcome_unknown" });
+  });
+
+  test("for a look-up keeps the status, the times and the count of takeovers", () => {
+    const run = aRun("outcome_unknown");
+    expect(nextOf(run, CLAIMED)).toEqual({ ...run, owner: "worker_2" });
+  });
+
+  test("for a look-up needs an open attempt and no other owner", () => {
+    const stopping = aRun("cancelling", { owner: null, openAttempts: 1 });
+    expect(nextOf(stopping, CLAIMED)).toEqual({ ...stopping, owner: "worker_2" });
+    expect(decide({ ...stopping, openAttempts: 0 }, CLAIMED)).toEqual({ verdict: "ignored" });
+    expect(decide(aRun("outcome_unknown", { owner: "worker_1" }), CLAIMED)).toEqual({ verdict: "ignored" });
+  });
+});
+
+describe("an owner that is gone", () => {
+  test("leaves a run lost, with the reason", () => {
+    const run = nextOf(aRun("running", { takeovers: 1, pauseRequestedAt: NOW }), GONE);
+    expect(run).toMatchObject({ status: "lost", owner: null, lostAt: NOW, lostReason: "wedged", takeovers: 1 });
+    expect(run.waitDeadline).toEqual({ inMs: DEFAULT_DEADLINES.lostMs });
+    expect(run.pauseRequestedAt).toEqual(NOW);
+  });
+
+  test("was gone before: nothing happens where the attempt or the child is still waited for", () => {
+    expect(decide(aRun("outcome_unknown"), GONE)).toEqual({ verdict: "ignored" });
+    expect(decide(aRun("cancelling", { owner: null, openAttempts: 1 }), GONE)).toEqual({ verdict: "ignored" });
+    expect(decide(aRun("cancelling", { owner: null, liveChildren: 1 }), GONE)).toEqual({ verdict: "ignored" });
+    expect(nextOf(aRun("cancelling", { owner: null }), GONE).status).toBe("cancelled");
+  });
+});
+
+describe("a request to stop", () => {
+  const CANCEL: RunEvent = { type: "CancelRequested", reason: null };
+
+  test("leaves the run with its worker until it gives it back", () => {
+    const run = nextOf(aRun("running", { openAttempts: 1 }), CANCEL);
+    expect(run).toMatchObject({ status: "cancelling", owner: "worker_1", cancelRequestedAt: NOW, nextReconcileAt: NOW });
+    expect(run.waitDeadline).toEqual({ inMs: DEFAULT_DEADLINES.cancelMs });
+    expect(nextOf(aRun("running"), CANCEL).nextReconcileAt).toBeNull();
+  });
+
+  test("of a run whose effect is unknown leaves the next look-up where it was", () => {
+    expect(nextOf(aRun("outcome_unknown"), CANCEL).nextReconcileAt).toEqual({ at: 6_000 });
+  });
+
+  test("closes the open approval requests, as every end does; a hold and an answer do not", () => {
+    expect(decide(aRun("waiting_approval"), CANCEL)).toMatchObject({ closesApprovals: true });
+    expect(decide(aRun("running"), CANCEL)).toMatchObject({ closesApprovals: true });
+    expect(decide(aRun("running"), COMPLETED)).toMatchObject({ closesApprovals: true });
+    expect(decide(aRun("running"), { type: "Held", hold: HOLDS.approval })).toMatchObject({ closesApprovals: false });
+    expect(decide(aRun("waiting_approval"), factArrived("decision", true))).toMatchObject({ closesApprovals: false });
+  });
+
+  test("past its deadline takes the run from its worker; what is open is looked up by others", () => {
+    const run = aRun("cancelling", { openAttempts: 1, waitDeadline: { at: 1 } });
+    const next = { owner: null, nextReconcileAt: NOW, waitDeadline: { inMs: DEFAULT_DEADLINES.cancelMs } };
+    expect(decide(run, DEADLINE)).toMatchObject({ verdict: "recorded", next });
+    expect(nextOf(aRun("cancelling"), DEADLINE).status).toBe("cancelled");
+  });
+
+  test("keeps the first request's time and names a termination as the reason", () => {
+    const run = aRun("cancelling", { cancelRequestedAt: { at: 5 }, endReason: "changed_my_mind" });
+    const next = nextOf(run, operatorDecided("terminate"));
+    expect(next).toMatchObject({ status: "cancelled", cancelRequestedAt: { at: 5 }, endReason: "terminated" });
+  });
+});
+
+describe("a termination", () => {
+  test("ends a run only if each of its open attempts is named as not established", () => {
+    const run = aRun("running", { openAttempts: 2 });
+    expect(nextOf(run, operatorDecided("terminate", 1))).toMatchObject({ status: "cancelling", openAttempts: 1 });
+    expect(nextOf(run, operatorDecided("terminate", 2))).toMatchObject({ status: "cancelled", openAttempts: 0 });
+    expect(nextOf(run, operatorDecided("terminate", 9))).toMatchObject({ status: "cancelled", openAttempts: 0 });
+  });
+});
+
+describe("a pause", () => {
+  test("of a run at work is a mark, whose first time stays; resuming takes it away", () => {
+    const marked = nextOf(aRun("running"), { type: "PauseRequested" });
+    expect(marked).toEqual(aRun("running", { pauseRequestedAt: NOW }));
+    const again = nextOf(aRun("running", { pauseRequestedAt: { at: 5 } }), { type: "PauseRequested" });
+    expect(again.pauseRequestedAt).toEqual({ at: 5 });
+    for (const status of ["running", "outcome_unknown", "lost"] as const) {
+      const run = aRun(status, { pauseRequestedAt: NOW });
+      expect(nextOf(run, { type: "Resumed" })).toEqual({ ...run, pauseRequestedAt: null });
+    }
+  });
+
+  test("that a fact completes goes on anew, and so does an end that the fact came before", () => {
+    const held = aRun("paused", { resumeTo: { to: "hold", hold: HOLDS.input } });
+    expect(nextOf(held, factArrived("answer", true)).resumeTo).toEqual({ to: "queued" });
+    expect(nextOf(held, factArrived("message", false)).resumeTo).toEqual(held.resumeTo);
+    const ending = aRun("paused", { resumeTo: { to: "end", status: "completed", outcome: SUCCEEDED, reason: null } });
+    expect(nextOf(ending, factArrived("message", false)).resumeTo).toEqual({ to: "queued" });
+  });
+});
+
+describe("a settled attempt", () => {
+  test("counts down, and ends the look-ups with the last one", () => {
+    const two = anUnknownAtOperator({ openAttempts: 2, lookUpsEndAt: { at: 1 } });
+    const one = nextOf(two, effectSettled("late_evidence", true));
+    expect(one).toEqual({ ...two, openAttempts: 1 });
+    expect(nextOf(one, effectSettled("late_evidence", true))).toMatchObject({ openAttempts: 0, lookUpsEndAt: null });
+  });
+
+  test("wakes no operator's hold that is about something else", () => {
+    const { waitingFor } = aRun("waiting_operator");
+    const run = anUnknownAtOperator({ waitingFor });
+    expect(nextOf(run, effectSettled("person", true))).toMatchObject({ status: "waiting_operator", openAttempts: 0, waitingFor });
+  });
+
+  test("lets the owner that settled it carry on at once", () => {
+    const run = aRun("outcome_unknown", { owner: "worker_1", pauseRequestedAt: NOW });
+    const next = aRun("running", { owner: "worker_1", pauseRequestedAt: NOW });
+    expect(nextOf(run, effectSettled("owner", true))).toEqual(next);
+  });
+
+  test("starts the run anew where the owner is gone or another attempt is open", () => {
+    expect(nextOf(aRun("outcome_unknown"), effectSettled("owner", true)).status).toBe("queued");
+    const two = aRun("outcome_unknown", { owner: "worker_1", openAttempts: 2 });
+    expect(nextOf(two, effectSettled("owner", true))).toMatchObject({ status: "outcome_unknown", owner: null });
+  });
+});
+
+describe("look-ups", () => {
+  test("have one end for an attempt, however often they are given back", () => {
+    const unknown = (lookUpsEnd: RunState["lookUpsEndAt"]): RunEvent => ({ type: "EffectUnknown", nextLookUp: { inMs: 7 }, lookUpsEnd });
+    const first = nextOf(aRun("running", { openAttempts: 1 }), unknown({ at: 100 }));
+    expect(first).toMatchObject({ lookUpsEndAt: { at: 100 }, waitDeadline: { at: 100 } });
+    const again = nextOf({ ...first, owner: "worker_2" }, unknown({ at: 900 }));
+    expect(again).toMatchObject({ lookUpsEndAt: { at: 100 }, waitDeadline: { at: 100 }, nextReconcileAt: { inMs: 7 } });
+  });
+});
+
+describe("a deadline", () => {
+  test("of one approval leaves the hold to the next one that is pending", () => {
+    const run = aRun("waiting_approval");
+    const decision = decide(run, { type: "DeadlinePassed", remaining: { at: 9_000 } });
+    expect(decision).toMatchObject({ verdict: "recorded", next: { ...run, waitDeadline: { at: 9_000 } } });
+  });
+
+  test("that an operator or a pause lets pass comes again", () => {
+    const operator = nextOf(aRun("waiting_operator"), DEADLINE);
+    expect(operator).toEqual(aRun("waiting_operator", { waitDeadline: { inMs: DEFAULT_DEADLINES.operatorMs } }));
+    const paused = nextOf(aRun("paused"), DEADLINE);
+    expect(paused).toEqual(aRun("paused", { waitDeadline: { inMs: DEFAULT_DEADLINES.pauseReviewMs } }));
+  });
+
+  test("of a hold without a subject leaves the operator's without one as well", () => {
+    const run = aRun("waiting_input", { onDeadline: "operator" });
+    expect(nextOf(run, DEADLINE).waitingFor).toMatchObject({ reason: "deadline_passed", subject: null });
+  });
+});
+
+describe("an operator's choice", () => {
+  test("to skip needs something to skip", () => {
+    const { waitingFor } = anUnknownAtOperator();
+    const decision = decide(aRun("waiting_operator", { waitingFor }), operatorDecided("skip"));
+    expect(decision).toEqual({ verdict: "refused", rule: "nothing_to_skip" });
+  });
+
+  test("to settle needs an open attempt", () => {
+    for (const run of [aRun("waiting_operator"), aRun("cancelling")]) {
+      const decision = decide(run, operatorDecided("not_established"));
+      expect(decision).toEqual({ verdict: "refused", rule: "effect_not_open" });
+    }
+  });
+});
+
+describe("an end", () => {
+  test("is refused while a child is alive, unless the run is being cancelled", () => {
+    const parent = aRun("running", { liveChildren: 1 });
+    expect(decide(parent, COMPLETED)).toEqual({ verdict: "refused", rule: "children_live" });
+    expect(nextOf(aRun("cancelling", { liveChildren: 1 }), COMPLETED)).toMatchObject({ status: "cancelling", owner: null });
+  });
+});
+
+describe("what a write pins", () => {
+  test("includes the steps where the decision rests on what they move", () => {
+    const pinning: readonly (readonly [RunState, RunEvent])[] = [
+      [aRun("running"), COMPLETED],
+      [aRun("running"), { type: "Held", hold: HOLDS.input }],
+      [aRun("running"), GONE],
+      [aRun("outcome_unknown"), CLAIMED],
+      [aRun("running"), operatorDecided("terminate")],
+      [aRun("waiting_input"), factArrived("answer", true)],
+    ];
+    for (const [run, event] of pinning) expect(decide(run, event)).toMatchObject({ pinsSteps: true });
+  });
+
+  test("leaves the steps of a run at work alone for a fact, a mark and a claim", () => {
+    const free: readonly (readonly [RunState, RunEvent])[] = [
+      [aRun("running"), factArrived("message", false)],
+      [aRun("running"), { type: "PauseRequested" }],
+      [aRun("running"), { type: "Resumed" }],
+      [aRun("running"), { type: "CancelRequested", reason: null }],
+      [aRun("queued"), CLAIMED],
+    ];
+    for (const [run, event] of free) expect(decide(run, event)).toMatchObject({ pinsSteps: false });
+  });
+});

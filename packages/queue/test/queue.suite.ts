@@ -1,0 +1,390 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { waitFor } from "@holdpoint/testkit";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type QueueConnection, queueName } from "../src/index.ts";
+import {
+  anAgent,
+  consume,
+  fetches,
+  isGone,
+  LATE_MS,
+  LIMIT_MS,
+  opening,
+  pick,
+  proxyTo,
+  publisherOf,
+  receive,
+  type ServerUnderTest,
+  serverOf,
+  soon,
+  wakeUp,
+} from "./queue-fixture.ts";
+
+/** What a queue promises, whichever server it lives on. */
+export function describeQueue(name: string, openServer: () => Promise<ServerUnderTest>): void {
+  describe(name, () => {
+    let server: ServerUnderTest;
+    let direct: QueueConnection;
+
+    beforeAll(async () => {
+      server = await openServer();
+      direct = server.connection(server.address);
+    });
+    afterAll(() => server[Symbol.asyncDispose]());
+
+    describe("delivery", () => {
+      test("brings the ids of a run and its agent, and nothing else", async () => {
+        const agent = anAgent();
+        const { received } = consume(direct, [agent]);
+        const runId = randomUUID();
+        const result = await publisherOf(direct).publish([{ agent, runId, version: 3 }]);
+        expect(result).toEqual({ published: 1, failed: 0, error: null });
+        await receive(received, 1);
+        expect(received).toEqual([{ agent, runId, version: 3 }]);
+      });
+
+      test("brings each of many, of several agents, to exactly one of two consumers", async () => {
+        const agents = [anAgent(), anAgent()];
+        const [first, second] = [consume(direct, agents), consume(direct, agents)];
+        const sent = Array.from({ length: 60 }, (_, index) => wakeUp(pick(agents, index)));
+        expect((await publisherOf(direct).publish(sent)).published).toBe(60);
+        await waitFor(() => first.received.length + second.received.length >= 60, soon("60 deliveries"));
+        const ids = [...first.received, ...second.received].map((received) => received.runId);
+        expect(ids.toSorted()).toEqual(sent.map(({ runId }) => runId).toSorted());
+      });
+
+      test("shares the work: a consumer whose slots are taken leaves the rest to others", async () => {
+        const agent = anAgent();
+        const gate = Promise.withResolvers<void>();
+        const busy = consume(direct, [agent], { concurrency: 1, work: () => gate.promise });
+        const publisher = publisherOf(direct);
+        await publisher.publish([wakeUp(agent)]);
+        await receive(busy.received, 1);
+        const other = consume(direct, [agent]);
+        await publisher.publish([wakeUp(agent), wakeUp(agent)]);
+        await receive(other.received, 2);
+        expect(busy.received).toHaveLength(1);
+        gate.resolve();
+      });
+
+      test("never has more handlers at work than slots, over all agents together", async () => {
+        const agents = [anAgent(), anAgent(), anAgent()];
+        let atWork = 0;
+        let most = 0;
+        const full = Promise.withResolvers<void>();
+        const work = async () => {
+          most = Math.max(most, ++atWork);
+          if (atWork === 2) full.resolve();
+          await full.promise;
+          atWork -= 1;
+        };
+        await publisherOf(direct).publish(Array.from({ length: 30 }, (_, index) => wakeUp(pick(agents, index))));
+        const { received } = consume(direct, agents, { concurrency: 2, work });
+        await receive(received, 30);
+        expect(most).toBe(2);
+      });
+    });
+
+    describe("ids", () => {
+      test("while one waits, the same again changes nothing", async () => {
+        const agent = anAgent();
+        const publisher = publisherOf(direct);
+        const same = wakeUp(agent);
+        await publisher.publish([same]);
+        expect((await publisher.publish([same, same])).error).toBeNull();
+        expect(await publisher.waiting(agent)).toBe(1);
+        const last = wakeUp(agent);
+        await publisher.publish([last]);
+        const { received } = consume(direct, [agent], { concurrency: 1 });
+        await receive(received, 2);
+        expect(received).toEqual([same, last]);
+      });
+
+      test("after it was taken, the same id is delivered again, also while its handler works", async () => {
+        const agent = anAgent();
+        const gate = Promise.withResolvers<void>();
+        const { received } = consume(direct, [agent], { work: () => gate.promise });
+        const publisher = publisherOf(direct);
+        const same = wakeUp(agent);
+        await publisher.publish([same]);
+        await receive(received, 1);
+        await waitFor(() => isGone(direct, agent), soon("the job to be gone"));
+        await publisher.publish([same]);
+        await receive(received, 2);
+        gate.resolve();
+      });
+
+      test("a repair is delivered beside the wake-up it repairs", async () => {
+        const agent = anAgent();
+        const publisher = publisherOf(direct);
+        const same = wakeUp(agent);
+        await publisher.publish([same]);
+        await publisher.publish([same], { sweep: 7 });
+        await publisher.publish([same], { sweep: 8 });
+        expect(await publisher.waiting(agent)).toBe(3);
+        const { received } = consume(direct, [agent]);
+        await receive(received, 3);
+        expect(received).toEqual([same, same, same]);
+      });
+
+      test("what can't be an id fails by itself; the rest is published", async () => {
+        const agent = anAgent();
+        const publisher = publisherOf(direct);
+        const result = await publisher.publish([wakeUp(agent), { agent, runId: "a:b", version: 1 }]);
+        expect(result).toMatchObject({ published: 1, failed: 1, error: expect.any(RangeError) });
+        expect(await publisher.waiting(agent)).toBe(1);
+      });
+    });
+
+    describe("failure", () => {
+      test("a handler that throws is reported, its job is gone, and the next one is delivered", async () => {
+        const agent = anAgent();
+        const { received, errors } = consume(direct, [agent], {
+          work: async () => {
+            if (received.length === 1) throw new Error("the handler failed");
+          },
+        });
+        const publisher = publisherOf(direct);
+        await publisher.publish([wakeUp(agent)]);
+        await receive(errors, 1);
+        expect(errors).toEqual(["the handler failed"]);
+        await waitFor(() => isGone(direct, agent), soon("the job to be gone"));
+        await publisher.publish([wakeUp(agent)]);
+        await receive(received, 2);
+      });
+
+      test.for([[null], ["text"], [{ runId: "a" }], [{ runId: 7, version: 1 }], [{ runId: "a", version: -1 }]])(
+        "a job that holds %j is reported and never handled",
+        async ([data]) => {
+          const agent = anAgent();
+          const raw = await serverOf(direct).openQueue(queueName(agent), opening);
+          onTestFinished(() => raw.close());
+          await raw.add([{ id: "foreign-1", data }]);
+          await raw.add([{ id: "foreign-2", data: { runId: "run", version: 1 } }]);
+          const { received, errors } = consume(direct, [agent]);
+          await receive(received, 1);
+          await receive(errors, 1);
+          expect(received).toEqual([{ agent, runId: "run", version: 1 }]);
+          expect(errors).toEqual([expect.stringContaining("foreign-1")]);
+        },
+      );
+
+      test("a job whose taker died is given again once, then dropped and reported", async () => {
+        const agent = anAgent();
+        await publisherOf(direct).publish([wakeUp(agent)]);
+        const source = { ...opening, abandonedAfterMs: 100 };
+        for (const deadly of [false, false, true]) {
+          const dying = await serverOf(direct).openSource(queueName(agent), source);
+          const job = await waitFor(() => dying.take(), soon("the job"));
+          expect(job.deadly).toBe(deadly);
+          await dying.close();
+        }
+        const { received, errors } = consume(direct, [agent], { abandonedAfterMs: 100 });
+        await receive(errors, 1);
+        expect(errors).toEqual([expect.stringContaining("twice a process died")]);
+        expect(received).toEqual([]);
+      });
+    });
+
+    describe("stopping", () => {
+      test("after pause nothing starts, what is at work goes on, and another consumer gets the rest", async () => {
+        const agent = anAgent();
+        const gate = Promise.withResolvers<void>();
+        let finished = 0;
+        const first = consume(direct, [agent], {
+          work: async () => {
+            await gate.promise;
+            finished += 1;
+          },
+        });
+        const publisher = publisherOf(direct);
+        await publisher.publish([wakeUp(agent)]);
+        await receive(first.received, 1);
+        first.consumer.pause();
+        expect(first.consumer.health()).toMatchObject({ stopped: true, handling: 1 });
+        await publisher.publish([wakeUp(agent), wakeUp(agent)]);
+        const second = consume(direct, [agent]);
+        await receive(second.received, 2);
+        expect(first.received).toHaveLength(1);
+        const closed = first.consumer.close();
+        gate.resolve();
+        await closed;
+        expect(finished).toBe(1);
+      });
+
+      test("close waits for handlers no longer than its deadline", async () => {
+        const agent = anAgent();
+        const gate = Promise.withResolvers<void>();
+        const { consumer, received } = consume(direct, [agent], { work: () => gate.promise });
+        await publisherOf(direct).publish([wakeUp(agent)]);
+        await receive(received, 1);
+        const startedAt = performance.now();
+        await consumer.close(100);
+        expect(performance.now() - startedAt).toBeLessThan(100 + LATE_MS);
+        expect(consumer.health().handling).toBe(1);
+        gate.resolve();
+      });
+
+      test("an idle consumer closes at once", async () => {
+        const { consumer } = consume(direct, [anAgent()], { pollMs: 60_000 });
+        await fetches(consumer);
+        const startedAt = performance.now();
+        await consumer.close();
+        expect(performance.now() - startedAt).toBeLessThan(2_000);
+      });
+    });
+
+    describe("an outage", () => {
+      test("a publisher fails fast while the server is away, and works when it is back", async () => {
+        const proxy = await proxyTo(server);
+        const agent = anAgent();
+        const publisher = publisherOf(server.connection(proxy.address), LIMIT_MS);
+        await waitFor(() => publisher.check(), soon("a good check"));
+        await proxy.cut();
+        const startedAt = performance.now();
+        const failed = await publisher.publish([wakeUp(agent), wakeUp(agent)]);
+        expect(failed).toEqual({ published: 0, failed: 2, error: expect.any(Error) });
+        expect(await publisher.waiting(agent)).toBeNull();
+        expect(await publisher.check()).toBe(false);
+        expect(performance.now() - startedAt).toBeLessThan(3 * LIMIT_MS + LATE_MS);
+        await proxy.restore();
+        await waitFor(async () => (await publisher.publish([wakeUp(agent)])).published === 1, soon("a publish"));
+        await waitFor(() => publisher.check(), soon("a good check"));
+      });
+
+      test("a publisher of a server that hangs keeps its limit, and works when the server goes on", async () => {
+        const proxy = await proxyTo(server);
+        const agent = anAgent();
+        const publisher = publisherOf(server.connection(proxy.address), LIMIT_MS);
+        await waitFor(async () => (await publisher.publish([wakeUp(agent)])).published === 1, soon("a publish"));
+        proxy.freeze();
+        for (const question of ["first", "second"]) {
+          const startedAt = performance.now();
+          expect((await publisher.publish([wakeUp(agent)])).failed, question).toBe(1);
+          expect(performance.now() - startedAt).toBeLessThan(LIMIT_MS + LATE_MS);
+        }
+        await proxy.restore();
+        await waitFor(async () => (await publisher.publish([wakeUp(agent)])).published === 1, soon("a publish"));
+      });
+
+      test("a server that was never there costs no more than the limit, and is used once it comes", async () => {
+        const proxy = await proxyTo(server);
+        await proxy.cut();
+        const connection = server.connection(proxy.address);
+        const agent = anAgent();
+        const publisher = publisherOf(connection, LIMIT_MS);
+        const { consumer, received } = consume(connection, [agent]);
+        const startedAt = performance.now();
+        expect((await publisher.publish([wakeUp(agent)])).failed).toBe(1);
+        expect(await publisher.waiting(agent)).toBeNull();
+        expect(performance.now() - startedAt).toBeLessThan(2 * LIMIT_MS + LATE_MS);
+        await waitFor(() => consumer.health().sinceFetchMs > 500, soon("the consumer to be unhealthy"));
+        await proxy.restore();
+        await waitFor(async () => (await publisher.publish([wakeUp(agent)])).published === 1, soon("a publish"));
+        await receive(received, 1);
+      });
+
+      test("a consumer goes on after the server was away, without a restart", async () => {
+        const proxy = await proxyTo(server);
+        const agent = anAgent();
+        const { consumer, received, errors } = consume(server.connection(proxy.address), [agent]);
+        const publisher = publisherOf(direct);
+        await publisher.publish([wakeUp(agent)]);
+        await receive(received, 1);
+        await proxy.cut();
+        await publisher.publish([wakeUp(agent)]);
+        await waitFor(() => consumer.health().sinceFetchMs > 2_500, soon("the consumer to be unhealthy"));
+        expect(errors.length).toBeGreaterThan(0);
+        expect(errors.length).toBeLessThan(10);
+        await proxy.restore();
+        await receive(received, 2);
+        await fetches(consumer);
+      });
+
+      test("a consumer goes on after its signals stopped coming through", async () => {
+        const proxy = await proxyTo(server);
+        const agent = anAgent();
+        const { consumer, received } = consume(server.connection(proxy.address), [agent], { pollMs: 200 });
+        await fetches(consumer);
+        proxy.freeze();
+        await publisherOf(direct).publish([wakeUp(agent)]);
+        await waitFor(() => consumer.health().sinceFetchMs > 1_000, soon("the consumer to be unhealthy"));
+        await proxy.restore();
+        await receive(received, 1);
+        await fetches(consumer);
+      });
+
+      test("a failover: both go on after the server refused writes for a while", async () => {
+        const agent = anAgent();
+        const { consumer, received } = consume(direct, [agent], { pollMs: 200 });
+        const publisher = publisherOf(direct);
+        await publisher.publish([wakeUp(agent)]);
+        await receive(received, 1);
+        await server.demote();
+        try {
+          await waitFor(async () => (await publisher.publish([wakeUp(agent)])).failed === 1, soon("a refusal"));
+          expect(await publisher.check()).toBe(false);
+          await waitFor(() => consumer.health().sinceFetchMs > 1_000, soon("the consumer to be unhealthy"));
+        } finally {
+          await server.promote();
+        }
+        await waitFor(async () => (await publisher.publish([wakeUp(agent)])).published === 1, soon("a publish"));
+        await waitFor(() => publisher.check(), soon("a good check"));
+        await waitFor(() => received.length >= 2, soon("a delivery"));
+        await fetches(consumer);
+      });
+
+      test.for([["well"], ["away"], ["hanging"]] as const)(
+        "a process that closes all it opened ends by itself while the server is %s",
+        async ([state]) => {
+          const proxy = await proxyTo(server);
+          if (state === "away") await proxy.cut();
+          if (state === "hanging") proxy.freeze();
+          const script = new URL("closing-process.ts", import.meta.url).pathname;
+          const child = spawn(process.execPath, [script, JSON.stringify(server.connection(proxy.address))], {
+            stdio: ["ignore", "inherit", "inherit"],
+          });
+          const [code] = await once(child, "exit", { signal: AbortSignal.timeout(20_000) });
+          expect(code).toBe(0);
+        },
+      );
+
+      test("a queue that was emptied under a living consumer delivers what comes next", async () => {
+        const agent = anAgent();
+        const { received } = consume(direct, [agent]);
+        const publisher = publisherOf(direct);
+        await publisher.publish([wakeUp(agent)]);
+        await receive(received, 1);
+        await server.empty();
+        await publisher.publish([wakeUp(agent)]);
+        await receive(received, 2);
+      });
+    });
+
+    test("health: an idle consumer fetches, one whose slots are taken counts as well", async () => {
+      const agent = anAgent();
+      const gate = Promise.withResolvers<void>();
+      const { consumer, received } = consume(direct, [agent], { concurrency: 1, pollMs: 50, work: () => gate.promise });
+      await fetches(consumer);
+      await publisherOf(direct).publish([wakeUp(agent)]);
+      await receive(received, 1);
+      await waitFor(() => consumer.health().sinceFetchMs === 0, soon("the consumer to wait for a slot"));
+      expect(consumer.health()).toEqual({ sinceFetchMs: 0, handling: 1, stopped: false });
+      gate.resolve();
+      await waitFor(() => consumer.health().handling === 0, soon("the handler to end"));
+    });
+
+    test("several processes may start at once on a server that was never used", async () => {
+      const connection = server.untouched();
+      const agent = anAgent();
+      const consumers = Array.from({ length: 4 }, () => consume(connection, [agent]));
+      const publishers = Array.from({ length: 4 }, () => publisherOf(connection));
+      const results = await Promise.all(publishers.map((publisher) => publisher.publish([wakeUp(agent)])));
+      expect(results).toEqual(Array(4).fill({ published: 1, failed: 0, error: null }));
+      await waitFor(() => consumers.flatMap(({ received }) => received).length === 4, soon("4 deliveries"));
+      expect(consumers.flatMap(({ errors }) => errors)).toEqual([]);
+    });
+  });
+}

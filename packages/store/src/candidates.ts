@@ -1,0 +1,158 @@
+import type { AgentRef } from "@holdpoint/core";
+import { type Statement, type Store, statement } from "./db.ts";
+import { execute } from "./execute.ts";
+import { type Run, type RunJson, runOf } from "./run.ts";
+
+/** A run that a sweep may have to move; its version and step_seq pin what was seen. */
+export interface Candidate {
+  readonly run: Run;
+  /** The database's clock when it was found, in milliseconds since the epoch. */
+  readonly nowMs: number;
+}
+
+/** A run whose deadline has passed, with the approvals it waits for. */
+export interface OverdueRun extends Candidate {
+  readonly approvals: readonly { readonly id: string; readonly deadlineMs: number }[];
+}
+
+/** Runs whose deadline has passed, the longest overdue first. */
+export async function findOverdue(store: Store, limit: number): Promise<readonly OverdueRun[]> {
+  const rows = await execute<CandidateRow & { approvals: readonly { id: string; deadline: string }[] }>(store, OVERDUE, [
+    store.tenantId,
+    limit,
+  ]);
+  return rows.map((row) => ({
+    ...candidateOf(row),
+    approvals: row.approvals.map(({ id, deadline }) => ({ id, deadlineMs: Date.parse(deadline) })),
+  }));
+}
+
+/** Runs whose owner is gone: a fact that can't become false, so a run missed now is found again. */
+export function findForsaken(store: Store, limit: number): Promise<readonly Candidate[]> {
+  return find(store, FORSAKEN, limit);
+}
+
+/** Runs of one gone worker, for the supervisor that saw its process end. */
+export async function findOwnedBy(store: Store, workerId: string, limit: number): Promise<readonly Candidate[]> {
+  const rows = await execute<CandidateRow>(store, OWNED_BY, [store.tenantId, limit, workerId]);
+  return rows.map(candidateOf);
+}
+
+/** Runs whose owner lives but has shown no progress in time. */
+export function findWedged(store: Store, limit: number): Promise<readonly Candidate[]> {
+  return find(store, WEDGED, limit);
+}
+
+/** Runs that wait to be tried again and may be now. */
+export function findRetriesDue(store: Store, limit: number): Promise<readonly Candidate[]> {
+  return find(store, RETRIES_DUE, limit);
+}
+
+/** Runs that are being stopped although nothing of them is open and nobody works on them. */
+export function findIdleCancelling(store: Store, limit: number): Promise<readonly Candidate[]> {
+  return find(store, IDLE_CANCELLING, limit);
+}
+
+/** Live runs of a parent that is being stopped or has been, which have not been asked to stop yet. */
+export function findMissedByCascade(store: Store, limit: number): Promise<readonly Candidate[]> {
+  return find(store, MISSED_BY_CASCADE, limit);
+}
+
+/** What a wake-up says: look at this run, at this version. */
+export interface DueWakeUp {
+  readonly runId: string;
+  readonly version: number;
+  readonly agent: AgentRef;
+}
+
+/** Runs with an open attempt whose next look-up is due; a worker does it on a claimed run. */
+export function findLookUpsDue(store: Store, limit: number): Promise<readonly DueWakeUp[]> {
+  return findWakeUps(store, LOOK_UPS_DUE, [limit]);
+}
+
+/** Runs that have been queued for longer than `olderThanMs`, the oldest first: their wake-ups may be gone. */
+export function findUnclaimed(store: Store, olderThanMs: number, limit: number): Promise<readonly DueWakeUp[]> {
+  return findWakeUps(store, UNCLAIMED, [limit, olderThanMs]);
+}
+
+type CandidateRow = { run: RunJson; now: Date };
+
+async function find(store: Store, which: Statement, limit: number): Promise<readonly Candidate[]> {
+  return (await execute<CandidateRow>(store, which, [store.tenantId, limit])).map(candidateOf);
+}
+
+async function findWakeUps(
+  store: Store,
+  which: Statement,
+  values: readonly unknown[],
+): Promise<readonly DueWakeUp[]> {
+  const rows = await execute<{ id: string; version: number; agent_name: string; agent_version: string }>(store, which, [
+    store.tenantId,
+    ...values,
+  ]);
+  return rows.map((row) => ({
+    runId: row.id,
+    version: row.version,
+    agent: { name: row.agent_name, version: row.agent_version },
+  }));
+}
+
+function candidateOf(row: CandidateRow): Candidate {
+  return { run: runOf(row.run), nowMs: row.now.getTime() };
+}
+
+const candidates = (verb: string, condition: string, order = "r.id", columns = ""): Statement =>
+  statement(
+    verb,
+    `select to_jsonb(r) as run, holdpoint.clock() as now${columns} from holdpoint.runs r
+     where r.tenant_id = $1::uuid and ${condition} order by ${order} limit $2::int`,
+  );
+
+const OVERDUE = candidates(
+  "find_overdue",
+  "r.wait_deadline <= holdpoint.now() and r.ended_at is null",
+  "r.wait_deadline",
+  `, (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'deadline', p.deadline)), '[]')
+      from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending') as approvals`,
+);
+
+const GONE_OWNER = "r.owner is not null and exists (select from holdpoint.workers w where w.id = r.owner and w.gone_at is not null)";
+
+const FORSAKEN = candidates("find_forsaken", GONE_OWNER);
+
+const OWNED_BY = candidates("find_owned_by", "r.owner = $3::uuid");
+
+const WEDGED = candidates("find_wedged", "r.owner is not null and r.progress_due_at <= holdpoint.now()");
+
+const RETRIES_DUE = candidates("find_retries_due", "r.status = 'retrying' and r.retry_at <= holdpoint.now()", "r.retry_at");
+
+const IDLE_CANCELLING = candidates(
+  "find_idle_cancelling",
+  "r.status = 'cancelling' and r.owner is null and r.open_attempts = 0 and r.live_children = 0",
+);
+
+const MISSED_BY_CASCADE = candidates(
+  "find_missed_by_cascade",
+  `r.parent is not null and r.ended_at is null and r.cancel_requested_at is null
+   and exists (select from holdpoint.runs p where p.id = r.parent and p.cancel_requested_at is not null)`,
+);
+
+const wakeUps = (verb: string, condition: string, order: string): Statement =>
+  statement(
+    verb,
+    `select r.id, r.version, r.agent_name, r.agent_version from holdpoint.runs r
+     where r.tenant_id = $1::uuid and ${condition} order by ${order} limit $2::int`,
+  );
+
+const LOOK_UPS_DUE = wakeUps(
+  "find_look_ups_due",
+  `r.next_reconcile_at <= holdpoint.now() and r.owner is null and r.status in ('outcome_unknown', 'cancelling')
+   and not r.look_ups_over`,
+  "r.next_reconcile_at",
+);
+
+const UNCLAIMED = wakeUps(
+  "find_unclaimed",
+  "r.status = 'queued' and r.queued_since <= holdpoint.now() - $3::float8 * interval '1 millisecond'",
+  "r.queued_since",
+);

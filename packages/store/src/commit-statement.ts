@@ -1,0 +1,129 @@
+import { KEPT, SAID, SETTLED, STEPPED } from "./append.ts";
+import { statement } from "./db.ts";
+
+/**
+ * One owner's progress on several runs. Fenced by owner, epoch and step_seq on the row itself; a start is taken only
+ * where the run is running without a stop or pause request and its approval is spent by this very statement. A result
+ * of an attempt is taken only if the attempt is still open: late evidence may have settled it.
+ */
+export const COMMIT = statement(
+  "commit_steps",
+  `
+with input as materialized (
+  select * from jsonb_to_recordset($2::jsonb) as i(
+    ord int, "runId" uuid, "workerId" uuid, epoch int, "stepSeq" int, steps jsonb, start jsonb, "approvalId" uuid,
+    "argsHash" text, supersedes uuid, calls jsonb, messages jsonb, settles jsonb, finished jsonb, "readFacts" jsonb,
+    artifacts jsonb, checkpoint jsonb, "currentStep" text, "progressMs" float8, progress boolean)
+),
+locked as materialized (
+  select r.id, r.cancel_requested_at is null and (
+      (r.status = 'running' and r.pause_requested_at is null)
+      or (r.status = 'outcome_unknown' and i.supersedes is not null)) as may_start
+  from holdpoint.runs r join input i on i."runId" = r.id
+  where r.tenant_id = $1::uuid and r.owner = i."workerId" and r.epoch = i.epoch and r.step_seq = i."stepSeq"
+    and r.status in ('running', 'cancelling', 'outcome_unknown')
+  order by r.id for update of r
+),
+needed as materialized (
+  select i."runId" as run_id, (t."attemptId")::uuid as attempt_id
+  from input i cross join lateral jsonb_to_recordset(i.settles) as t("attemptId" text)
+  union all
+  select i."runId", i.supersedes from input i where i.supersedes is not null
+),
+still_open as materialized (
+  select a.run_id, a.id from holdpoint.attempts a
+  join needed n on n.run_id = a.run_id and n.attempt_id = a.id
+  join locked l on l.id = a.run_id
+  where a.ended_at is null order by a.id for update of a
+),
+valid as materialized (
+  select i.*, l.may_start and nullif(i.start, 'null'::jsonb) is not null as may_start
+  from input i join locked l on l.id = i."runId"
+  where (select count(*) from needed n where n.run_id = l.id) = (select count(*) from still_open o where o.run_id = l.id)
+),
+spent as (
+  update holdpoint.approvals p
+  set state = 'spent', spent_at = holdpoint.clock(), spent_by = (v.start->>'attemptId')::uuid
+  from valid v
+  where v.may_start and p.id = v."approvalId" and p.run_id = v."runId" and p.args_hash = v."argsHash"
+    and p.state in ('approved', 'spent') and p.valid_until > holdpoint.clock()
+  returning p.id
+),
+judged as materialized (
+  select v.*, v.may_start and (v."approvalId" is null or s.id is not null) as started
+  from valid v left join spent s on s.id = v."approvalId"
+),
+moved as (
+  update holdpoint.runs r set
+    step_seq = r.step_seq + jsonb_array_length(j.steps) + j.started::int,
+    open_attempts = r.open_attempts - jsonb_array_length(j.settles) + (j.started and j.supersedes is null)::int,
+    external_ref = case
+      when j.started then j.start->>'externalRef'
+      when r.open_attempts > jsonb_array_length(j.settles) then r.external_ref end,
+    takeovers = case when j.progress then 0 else r.takeovers end,
+    checkpoint = jsonb_set(j.checkpoint, '{stepSeq}',
+      to_jsonb(r.step_seq + jsonb_array_length(j.steps) + j.started::int)),
+    current_step = j."currentStep",
+    progress_due_at = holdpoint.clock() + j."progressMs" * interval '1 millisecond',
+    updated_at = greatest(holdpoint.clock(), r.updated_at)
+  from judged j
+  where r.id = j."runId"
+  returning j.ord, r.id as run_id, r.session_id, r.epoch, r.status, r.step_seq, j."stepSeq" as step_seq_before,
+    j.started, j.supersedes, j.start, r.owner, r.updated_at as at,
+    r.cancel_requested_at is not null as cancel_requested, r.pause_requested_at is not null as pause_requested,
+    case when j.started then j.steps || jsonb_build_array(j.start->'body') else j.steps end as steps,
+    j.calls, j.messages, j.settles, j.finished, j."readFacts", j.artifacts
+),
+${SAID},
+${STEPPED},
+called as (
+  insert into holdpoint.calls (tenant_id, run_id, id, turn, ordinal, tool_call_id, tool, args, args_hash, operation_id,
+    effect, verdict, timeout_ms, retries, at)
+  select $1::uuid, m.run_id, t.id, t.turn, t.ordinal, t."toolCallId", t.tool, t.args, t."argsHash", t."operationId",
+         t.effect, t.verdict, t."timeoutMs", t.retries, m.at
+  from moved m
+  cross join lateral jsonb_to_recordset(m.calls)
+    as t(id uuid, turn int, ordinal int, "toolCallId" text, tool text, args text, "argsHash" text, "operationId" text,
+         effect jsonb, verdict jsonb, "timeoutMs" int, retries int)
+),
+${SETTLED},
+superseded as (
+  update holdpoint.attempts a set ended_at = m.at, outcome = 'superseded', settled_by = 'worker:' || m.owner
+  from moved m
+  where m.started and a.run_id = m.run_id and a.id = m.supersedes and a.ended_at is null
+),
+begun as (
+  insert into holdpoint.attempts (tenant_id, run_id, id, call_id, number, worker, epoch, external_ref, started_at,
+    deadline_at)
+  select $1::uuid, m.run_id, (m.start->>'attemptId')::uuid, (m.start->'body'->>'callId')::uuid,
+         (m.start->'body'->>'attempt')::int, m.owner, m.epoch, m.start->>'externalRef', m.at,
+         m.at + (m.start->>'deadlineMs')::float8 * interval '1 millisecond'
+  from moved m where m.started
+),
+finished as (
+  insert into holdpoint.attempts (tenant_id, run_id, id, call_id, number, worker, epoch, started_at, deadline_at,
+    ended_at, outcome, settled_by, error_class, error_code)
+  select $1::uuid, m.run_id, t."attemptId", t."callId", t.number, m.owner, m.epoch,
+         m.at - t."durationMs" * interval '1 millisecond', m.at, m.at, t.outcome, 'worker:' || m.owner,
+         t."errorClass", t."errorCode"
+  from moved m
+  cross join lateral jsonb_to_recordset(m.finished)
+    as t("attemptId" uuid, "callId" uuid, number int, "durationMs" float8, outcome text, "errorClass" text,
+         "errorCode" text)
+),
+read_in as (
+  update holdpoint.inbox f set read_in_step = m.step_seq
+  from moved m cross join lateral jsonb_array_elements_text(m."readFacts") as t(id)
+  where f.id = t.id::uuid and f.run_id = m.run_id and f.read_in_step is null
+),
+${KEPT}
+select ord, step_seq, started, status, cancel_requested, pause_requested, at as now from moved`,
+);
+
+/** The row as it is now, to tell a lost answer from a lost run. */
+export const STEP_READ_BACK = statement(
+  "read_back_step",
+  `select r.owner, r.epoch, r.step_seq, false as started, r.status, r.cancel_requested_at is not null as cancel_requested,
+     r.pause_requested_at is not null as pause_requested, holdpoint.clock() as now
+   from holdpoint.runs r where r.tenant_id = $1::uuid and r.id = $2::uuid`,
+);

@@ -1,0 +1,166 @@
+import type { Call, Checkpoint, Status, StepBody } from "@holdpoint/core";
+import { canonicalJson } from "@holdpoint/core";
+import { COMMIT, STEP_READ_BACK } from "./commit-statement.ts";
+import type { Store } from "./db.ts";
+import { execute, executeBatch, failureKind } from "./execute.ts";
+import { type Artifact, type Message, type Settle, storableList } from "./transition.ts";
+
+/** The start of something new, judged apart from the results that come with it: an intent before an effect's call. */
+export interface Start {
+  readonly body: Extract<StepBody, { kind: "intent" }>;
+  readonly attemptId: string;
+  /** The call's deadline, in milliseconds from now. */
+  readonly deadlineMs: number;
+  /** What the effect is known by outside until the other side gives it a name: its operation id. */
+  readonly externalRef: string;
+  /** The approval that this start spends, with the hash it must have been given for. */
+  readonly approval: { readonly id: string; readonly argsHash: string } | null;
+  /** An open attempt of another claim that this one carries on under the same operation id. */
+  readonly supersedes: string | null;
+}
+
+/** A try that is over when it is stored: of a read, or one that failed for certain before anything was sent. */
+export interface FinishedAttempt {
+  readonly attemptId: string;
+  readonly callId: string;
+  readonly number: number;
+  readonly durationMs: number;
+  readonly outcome: "succeeded" | "failed";
+  readonly errorClass?: string;
+  readonly errorCode?: string;
+}
+
+/** One owner's progress on one run. Steps come first; the start rides along and may be refused by itself. */
+export interface StepCommit {
+  readonly runId: string;
+  readonly workerId: string;
+  readonly epoch: number;
+  /** The `stepSeq` that the owner knows; the fence that makes a repeated commit harmless. */
+  readonly stepSeq: number;
+  readonly steps: readonly StepBody[];
+  readonly start: Start | null;
+  readonly calls?: readonly Call[];
+  readonly messages?: readonly Message[];
+  readonly settles?: readonly Settle[];
+  readonly finished?: readonly FinishedAttempt[];
+  readonly readFacts?: readonly string[];
+  readonly artifacts?: readonly Artifact[];
+  readonly checkpoint: Checkpoint;
+  readonly currentStep: string;
+  /** The next progress is due within this time, in milliseconds. */
+  readonly progressMs: number;
+  /** A stored tool result or model reply: the run is no longer suspected of killing its workers. */
+  readonly progress: boolean;
+}
+
+export type CommitResult =
+  | {
+      readonly result: "taken";
+      readonly stepSeq: number;
+      /** Whether the start was allowed; false as well when none was asked for. */
+      readonly started: boolean;
+      readonly status: Status;
+      readonly cancelRequested: boolean;
+      readonly pauseRequested: boolean;
+      /** The database's clock, in milliseconds since the epoch. */
+      readonly nowMs: number;
+    }
+  /** Somebody settled the attempt meanwhile: nothing was taken, the run is still ours, load it again. */
+  | { readonly result: "reload" }
+  /** Another claim, or nobody, owns the run now: start nothing more on it. */
+  | { readonly result: "replaced" };
+
+/**
+ * Commits steps of several runs in one statement; each run is taken or not by itself. At most one commit per run may be
+ * in a batch.
+ *
+ * @returns for each commit, in order, its result, or the error that its data alone caused.
+ * @throws {RangeError} a run is twice in the batch.
+ */
+export async function commitSteps(
+  store: Store,
+  commits: readonly StepCommit[],
+): Promise<readonly (CommitResult | Error)[]> {
+  if (new Set(commits.map(({ runId }) => runId)).size < commits.length) {
+    throw new RangeError("A batch takes at most one commit per run");
+  }
+  const results = await executeBatch<StepCommit, CommitRow>(commits, (items) =>
+    execute(store, COMMIT, [store.tenantId, JSON.stringify(items.map(({ ord, item }) => inputOf(ord, item)))]),
+  );
+  return Promise.all(
+    commits.map(async (commit, index) => {
+      const outcome = results[index];
+      if (outcome instanceof Error) {
+        return failureKind(outcome) === "connection" ? readBack(store, commit) : outcome;
+      }
+      const row = outcome?.[0];
+      return row === undefined ? readBack(store, commit) : taken(row);
+    }),
+  );
+}
+
+interface CommitRow {
+  readonly ord: number;
+  readonly step_seq: number;
+  readonly started: boolean;
+  readonly status: Status;
+  readonly cancel_requested: boolean;
+  readonly pause_requested: boolean;
+  readonly now: Date;
+}
+
+function taken(row: Omit<CommitRow, "ord">): CommitResult {
+  return {
+    result: "taken",
+    stepSeq: row.step_seq,
+    started: row.started,
+    status: row.status,
+    cancelRequested: row.cancel_requested,
+    pauseRequested: row.pause_requested,
+    nowMs: row.now.getTime(),
+  };
+}
+
+/** No row moved, or the answer was lost: the row itself says whether the commit was ours. */
+async function readBack(store: Store, commit: StepCommit): Promise<CommitResult> {
+  const [row] = await execute<Omit<CommitRow, "ord"> & { owner: string | null; epoch: number }>(store, STEP_READ_BACK, [
+    store.tenantId,
+    commit.runId,
+  ]);
+  if (row === undefined || row.owner !== commit.workerId || row.epoch !== commit.epoch) return { result: "replaced" };
+  const moved = row.step_seq - commit.stepSeq;
+  const started = moved === commit.steps.length + 1 && commit.start !== null;
+  const ours = moved > 0 && (started || moved === commit.steps.length);
+  return ours ? taken({ ...row, started }) : { result: "reload" };
+}
+
+function inputOf(ord: number, commit: StepCommit): object {
+  const { start } = commit;
+  return {
+    ord,
+    runId: commit.runId,
+    workerId: commit.workerId,
+    epoch: commit.epoch,
+    stepSeq: commit.stepSeq,
+    steps: storableList(commit.steps),
+    start,
+    approvalId: start?.approval?.id ?? null,
+    argsHash: start?.approval?.argsHash ?? null,
+    supersedes: start?.supersedes ?? null,
+    calls: storableList((commit.calls ?? []).map(callRow)),
+    messages: storableList(commit.messages),
+    settles: storableList(commit.settles),
+    finished: storableList(commit.finished),
+    readFacts: commit.readFacts ?? [],
+    artifacts: storableList(commit.artifacts),
+    checkpoint: commit.checkpoint,
+    currentStep: commit.currentStep,
+    progressMs: commit.progressMs,
+    progress: commit.progress,
+  };
+}
+
+function callRow(call: Call): object {
+  const { args, ...rest } = call;
+  return { ...rest, args: canonicalJson(args) };
+}

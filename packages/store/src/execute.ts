@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type pg from "pg";
+import type { Statement, Store } from "./db.ts";
+
+/** How a failed statement is met, by its SQLSTATE. */
+export type FailureKind =
+  /** The data is refused: repeating is useless, and in a batch only the bad part fails. */
+  | "data"
+  /** A deadlock, a serialization failure, a lock not granted in time: the same statement again. */
+  | "repeat"
+  /** The connection broke or the server is going down: nobody knows whether the statement took effect. */
+  | "connection"
+  /** The server has no room: back off, claim nothing. */
+  | "resources"
+  | "other";
+
+const REPEAT_CODES = new Set(["40P01", "40001", "55P03"]);
+const REPEATS = 5;
+const FIRST_PAUSE_MS = 10;
+
+/** Classes an error of a statement by its code, never by its text. */
+export function failureKind(error: unknown): FailureKind {
+  const code = codeOf(error);
+  if (code === null) return "connection";
+  if (REPEAT_CODES.has(code)) return "repeat";
+  if (!/^[0-9A-Z]{5}$/.test(code)) return "connection";
+  const group = code.slice(0, 2);
+  if (group === "22" || group === "23") return "data";
+  if (group === "08" || group === "57") return "connection";
+  return group === "53" ? "resources" : "other";
+}
+
+/** The name of the constraint that refused a row, or null. */
+export function constraintOf(error: unknown): string | null {
+  return fieldOf(error, "constraint");
+}
+
+/** Runs one statement, again where its code says that it took no effect and may now succeed. */
+export async function execute<Row extends pg.QueryResultRow>(
+  store: Store,
+  { name, text }: Statement,
+  values: readonly unknown[],
+): Promise<readonly Row[]> {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      const config = { text, values: [...values], ...(store.named ? { name } : {}) };
+      return (await store.pool.query<Row>(config)).rows;
+    } catch (error) {
+      if (failureKind(error) !== "repeat" || tries >= REPEATS) throw error;
+      await sleep(FIRST_PAUSE_MS * 2 ** tries);
+    }
+  }
+}
+
+/**
+ * Runs a statement over a batch. Where the server refuses the batch for its data, the batch is split until only the bad
+ * item is alone; the others take effect.
+ *
+ * @returns for each item, in order, the rows that name it by `ord`, or the error that it alone caused.
+ */
+export async function executeBatch<Item, Row extends { ord: number }>(
+  items: readonly Item[],
+  run: (items: readonly { ord: number; item: Item }[]) => Promise<readonly Row[]>,
+): Promise<readonly (readonly Row[] | Error)[]> {
+  const results: (readonly Row[] | Error)[] = items.map(() => []);
+  const attempt = async (part: readonly { ord: number; item: Item }[]): Promise<void> => {
+    try {
+      const rows = await run(part);
+      for (const { ord } of part) results[ord] = rows.filter((row) => row.ord === ord);
+    } catch (error) {
+      if (failureKind(error) !== "data" || part.length === 1) {
+        for (const { ord } of part) results[ord] = asError(error);
+        return;
+      }
+      const middle = Math.ceil(part.length / 2);
+      await attempt(part.slice(0, middle));
+      await attempt(part.slice(middle));
+    }
+  };
+  if (items.length > 0) await attempt(items.map((item, ord) => ({ ord, item })));
+  return results;
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error("The database reported something that is no error", { cause: error });
+}
+
+function codeOf(error: unknown): string | null {
+  return fieldOf(error, "code");
+}
+
+function fieldOf(error: unknown, field: "code" | "constraint"): string | null {
+  if (typeof error !== "object" || error === null || !(field in error)) return null;
+  const value: unknown = Reflect.get(error, field);
+  return typeof value === "string" ? value : null;
+}

@@ -1,0 +1,138 @@
+import type { AgentRef, Asked, Checkpoint, Instant, OnDeadline, Outcome, RunState, Status, WaitingFor } from "@holdpoint/core";
+
+/** A run as its row says. Instants are milliseconds since the epoch, on the database's clock. */
+export interface Run {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly agent: AgentRef;
+  readonly requester: string;
+  readonly goal: string;
+  readonly inputSeq: number;
+  readonly line: string;
+  readonly retryOf: string | null;
+  readonly parent: string | null;
+  readonly version: number;
+  readonly stepSeq: number;
+  readonly epoch: number;
+  readonly state: RunState;
+  readonly currentStep: string | null;
+  readonly checkpoint: Checkpoint;
+  readonly progressDueAtMs: number | null;
+  /** The transition that made the present hold; names the hold to whoever answers it. */
+  readonly holdSeq: number | null;
+  readonly externalRef: string | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** A row of `runs` as `to_jsonb` gives it. */
+export interface RunJson {
+  readonly id: string;
+  readonly session_id: string;
+  readonly agent_name: string;
+  readonly agent_version: string;
+  readonly requester: string;
+  readonly goal: string;
+  readonly input_seq: number;
+  readonly line: string;
+  readonly retry_of: string | null;
+  readonly parent: string | null;
+  readonly status: Status;
+  readonly version: number;
+  readonly step_seq: number;
+  readonly epoch: number;
+  readonly owner: string | null;
+  readonly current_step: string | null;
+  readonly checkpoint: Checkpoint;
+  readonly progress_due_at: string | null;
+  readonly hold_seq: number | null;
+  readonly external_ref: string | null;
+  readonly open_attempts: number;
+  readonly live_children: number;
+  readonly takeovers: number;
+  readonly queued_since: string | null;
+  readonly waiting_for: WaitingFor | null;
+  readonly waiting_since: string | null;
+  readonly wait_deadline: string | null;
+  readonly on_deadline: OnDeadline | null;
+  readonly retry_at: string | null;
+  readonly next_reconcile_at: string | null;
+  readonly look_ups_end_at: string | null;
+  readonly look_ups_over: boolean;
+  readonly cancel_requested_at: string | null;
+  readonly pause_requested_at: string | null;
+  readonly paused_at: string | null;
+  readonly resume_to: Asked | null;
+  readonly lost_at: string | null;
+  readonly lost_reason: string | null;
+  readonly outcome: Outcome | null;
+  readonly end_reason: string | null;
+  readonly ended_at: string | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+/** Reads a row. */
+export function runOf(row: RunJson): Run {
+  return {
+    id: row.id,
+    sessionId: row.session_id,
+    agent: { name: row.agent_name, version: row.agent_version },
+    requester: row.requester,
+    goal: row.goal,
+    inputSeq: row.input_seq,
+    line: row.line,
+    retryOf: row.retry_of,
+    parent: row.parent,
+    version: row.version,
+    stepSeq: row.step_seq,
+    epoch: row.epoch,
+    state: stateOf(row),
+    currentStep: row.current_step,
+    checkpoint: row.checkpoint,
+    holdSeq: row.hold_seq,
+    progressDueAtMs: milliseconds(row.progress_due_at),
+    externalRef: row.external_ref,
+    createdAtMs: Date.parse(row.created_at),
+    updatedAtMs: Date.parse(row.updated_at),
+  };
+}
+
+/** Milliseconds since the epoch of an instant that was read from the database. */
+export function milliseconds(text: string): number;
+export function milliseconds(text: string | null): number | null;
+export function milliseconds(text: string | null): number | null {
+  return text === null ? null : Date.parse(text);
+}
+
+function stateOf(row: RunJson): RunState {
+  return {
+    status: row.status,
+    owner: row.owner,
+    openAttempts: row.open_attempts,
+    liveChildren: row.live_children,
+    takeovers: row.takeovers,
+    queuedSince: instant(row.queued_since),
+    waitingFor: row.waiting_for,
+    waitingSince: instant(row.waiting_since),
+    waitDeadline: instant(row.wait_deadline),
+    onDeadline: row.on_deadline,
+    retryAt: instant(row.retry_at),
+    nextReconcileAt: instant(row.next_reconcile_at),
+    lookUpsEndAt: instant(row.look_ups_end_at),
+    lookUpsOver: row.look_ups_over,
+    cancelRequestedAt: instant(row.cancel_requested_at),
+    pauseRequestedAt: instant(row.pause_requested_at),
+    pausedAt: instant(row.paused_at),
+    resumeTo: row.resume_to,
+    lostAt: instant(row.lost_at),
+    lostReason: row.lost_reason,
+    outcome: row.outcome,
+    endReason: row.end_reason,
+    endedAt: instant(row.ended_at),
+  };
+}
+
+function instant(text: string | null): Instant | null {
+  return text === null ? null : { at: Date.parse(text) };
+}

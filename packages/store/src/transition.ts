@@ -1,0 +1,232 @@
+import type { Actor, Checkpoint, JsonValue, RunEvent, RunState, Rule, StepBody } from "@holdpoint/core";
+import { reduce, storable } from "@holdpoint/core";
+import type { Store } from "./db.ts";
+import { execute, executeBatch, failureKind } from "./execute.ts";
+import { type Run, type RunJson, runOf } from "./run.ts";
+import { CURRENT, READ_BACK, SKIPPING, WAITING } from "./transition-statement.ts";
+
+/** Something that is said in the run's session together with the transition. */
+export interface Message {
+  readonly role: "user" | "assistant";
+  readonly author: string;
+  readonly text: string;
+}
+
+/** An attempt that is settled together with the transition. */
+export interface Settle {
+  readonly attemptId: string;
+  readonly outcome: "succeeded" | "failed" | "happened" | "did_not_happen" | "superseded" | "not_established";
+  readonly settledBy: string;
+  readonly errorClass?: string;
+  readonly errorCode?: string;
+  readonly externalRef?: string | null;
+}
+
+/** An approval request that is made with a hold. */
+export interface ApprovalRequest {
+  readonly id: string;
+  readonly callId: string;
+  readonly tool: string;
+  readonly args: string;
+  readonly argsHash: string;
+  readonly rule: string;
+  readonly roles: readonly string[];
+  readonly users: readonly string[];
+  readonly excluded: readonly string[];
+  readonly deadlineMs: number;
+  readonly onDeadline: "reject" | "operator";
+  readonly validForMs: number;
+}
+
+export interface ApprovalChange {
+  readonly id: string;
+  readonly state: "approved" | "rejected" | "expired" | "withdrawn";
+  readonly decidedBy: string | null;
+  readonly note: string | null;
+}
+
+export interface DecisionRecord {
+  readonly id: string;
+  readonly approvalId: string;
+  readonly decision: "approve" | "reject";
+  readonly argsHash: string;
+  readonly note: string | null;
+}
+
+/** What is stored with a transition, in the same statement: all of it or nothing. */
+export interface Writes {
+  readonly facts?: readonly { readonly id: string; readonly body: StepBody }[];
+  readonly messages?: readonly Message[];
+  readonly steps?: readonly StepBody[];
+  readonly settles?: readonly Settle[];
+  readonly lookUps?: readonly { readonly attemptId: string }[];
+  readonly requests?: readonly ApprovalRequest[];
+  readonly approvals?: readonly ApprovalChange[];
+  readonly decisions?: readonly DecisionRecord[];
+  readonly artifacts?: readonly Artifact[];
+  readonly checkpoint?: Checkpoint;
+  readonly currentStep?: string;
+  /** What a worker that was replaced reports about an attempt that somebody settled before. */
+  readonly late?: readonly { readonly attemptId: string; readonly evidence: JsonValue }[];
+}
+
+export interface Artifact {
+  readonly sha256: string;
+  readonly sizeBytes: number;
+  readonly mediaType: string;
+  readonly content: string;
+}
+
+/** One run's move: the row as it was read, what happened, and who says so. */
+export interface Move {
+  readonly run: Run;
+  /** Reduced one after the other; each becomes a transition of its own, all in one statement. */
+  readonly events: readonly RunEvent[];
+  readonly actor: Actor;
+  readonly reason?: string | null;
+  readonly writes?: Writes;
+  /** Refuses the move if this moment (ms since the epoch; at a pause's start while paused) has passed on the database's clock. */
+  readonly notAfterMs?: number;
+}
+
+export type TransitionResult =
+  | { readonly result: "accepted"; readonly run: Run }
+  /** The table ignores the event in this status: a duplicate, or late. */
+  | { readonly result: "ignored"; readonly run: Run }
+  | { readonly result: "rejected"; readonly rule: Rule; readonly event: string; readonly run: Run }
+  /** The row has changed since it was read, or a precondition does not hold any more. Nothing was stored. */
+  | { readonly result: "conflict"; readonly current: Run }
+  | { readonly result: "notFound" };
+
+/**
+ * Moves runs, each by its own events: the one function that changes a status. Per run it is all or nothing; runs do not
+ * depend on each other. `skipLocked` passes over runs that somebody else is moving (sweeps).
+ *
+ * @throws when a run's data is refused by the database, or the database cannot be reached.
+ */
+export async function transition(
+  store: Store,
+  moves: readonly Move[],
+  options: { readonly skipLocked?: boolean } = {},
+): Promise<readonly TransitionResult[]> {
+  const reduced = moves.map(reduceMove);
+  const pending = reduced.flatMap((item, index) => ("input" in item ? [{ index, input: item.input }] : []));
+  const outcomes = await executeBatch<(typeof pending)[number], TransitionRow>(pending, (items) =>
+    execute(store, options.skipLocked === true ? SKIPPING : WAITING, [
+      store.tenantId,
+      JSON.stringify(items.map(({ ord, item }) => ({ ...item.input, ord }))),
+    ]),
+  );
+  return Promise.all(
+    reduced.map(async (item, index) => {
+      if (!("input" in item)) return item;
+      const outcome = outcomes[pending.findIndex((each) => each.index === index)];
+      if (outcome instanceof Error) return readBack(store, item.input, outcome);
+      const row = outcome?.[0];
+      return row === undefined ? conflict(store, item.input.runId) : { result: "accepted", run: runOf(row.run) };
+    }),
+  );
+}
+
+/** One move; see `transition`. */
+export async function transitionOne(store: Store, move: Move): Promise<TransitionResult> {
+  const [result] = await transition(store, [move]);
+  return result ?? { result: "notFound" };
+}
+
+type TransitionRow = { ord: number; run: RunJson };
+
+type Input = ReturnType<typeof inputOf>;
+
+/** Events that only the run's owner can mean: fenced by its name and epoch. */
+const OWNERS: ReadonlySet<RunEvent["type"]> = new Set(["Held", "Released", "EffectUnknown", "Ended"]);
+
+function reduceMove(move: Move): TransitionResult | { input: Input } {
+  let state = move.run.state;
+  let pinsSteps = move.actor.kind === "worker" || move.actor.kind === "sweeper" || move.actor.kind === "supervisor";
+  let closesApprovals = false;
+  const log: { from: string; to: string; event: string }[] = [];
+  for (const event of move.events) {
+    const decision = reduce(state, event, move.actor);
+    if (decision.verdict === "refused") {
+      return { result: "rejected", rule: decision.rule, event: event.type, run: move.run };
+    }
+    if (decision.verdict === "ignored") continue;
+    log.push({ from: state.status, to: decision.next.status, event: event.type });
+    state = decision.next;
+    pinsSteps ||= decision.pinsSteps;
+    closesApprovals ||= decision.closesApprovals;
+  }
+  if (log.length === 0) return { result: "ignored", run: move.run };
+  return { input: inputOf(move, { state, log, pinsSteps, closesApprovals }) };
+}
+
+function inputOf(
+  { run, events, actor, reason, writes = {}, notAfterMs }: Move,
+  reduced: {
+    state: RunState;
+    log: readonly { from: string; to: string; event: string }[];
+    pinsSteps: boolean;
+    closesApprovals: boolean;
+  },
+) {
+  // An owner moves only what it owns: after a conflict it must never repeat itself on somebody else's run.
+  const fenced = events.some((event) => OWNERS.has(event.type) || (event.type === "EffectSettled" && event.by === "owner"));
+  return {
+    runId: run.id,
+    expected: run.version,
+    stepSeq: reduced.pinsSteps ? run.stepSeq : null,
+    fenceOwner: fenced ? actor.id : null,
+    fenceEpoch: fenced ? run.epoch : null,
+    notAfter: notAfterMs === undefined ? null : { at: notAfterMs },
+    actorKind: actor.kind,
+    actorId: actor.id,
+    reason: reason ?? null,
+    next: reduced.state,
+    attemptDelta: reduced.state.openAttempts - run.state.openAttempts,
+    log: reduced.log,
+    closesApprovals: reduced.closesApprovals,
+    checkpoint: writes.checkpoint ?? null,
+    currentStep: writes.currentStep ?? null,
+    facts: storableList(writes.facts),
+    messages: storableList(writes.messages),
+    steps: storableList(writes.steps),
+    settles: storableList(writes.settles),
+    lookUps: storableList(writes.lookUps),
+    requests: storableList(writes.requests),
+    approvals: storableList(writes.approvals),
+    decisions: storableList(writes.decisions),
+    artifacts: storableList(writes.artifacts),
+    late: storableList(writes.late),
+  };
+}
+
+/** Everything that is stored passes this boundary: text that Postgres cannot hold never blocks what belongs to it. */
+export function storableList(items: readonly object[] | undefined): JsonValue {
+  // Each item is plain data of the types above.
+  return storable((items ?? []) as unknown as JsonValue);
+}
+
+async function conflict(store: Store, runId: string): Promise<TransitionResult> {
+  const [row] = await execute<{ run: RunJson }>(store, CURRENT, [store.tenantId, runId]);
+  return row === undefined ? { result: "notFound" } : { result: "conflict", current: runOf(row.run) };
+}
+
+/** After a lost answer the move was ours only if the row at the next version carries our event, by our hand. */
+async function readBack(store: Store, input: Input, error: Error): Promise<TransitionResult> {
+  if (failureKind(error) !== "connection") throw error;
+  const first = input.log[0];
+  const [row] = await execute<{ run: RunJson; ours: boolean }>(store, READ_BACK, [
+    store.tenantId,
+    input.runId,
+    input.expected + 1,
+    first?.event,
+    input.actorKind,
+    input.actorId,
+    input.fenceEpoch,
+  ]);
+  if (row === undefined) return { result: "notFound" };
+  return row.ours
+    ? { result: "accepted", run: runOf(row.run) }
+    : { result: "conflict", current: runOf(row.run) };
+}

@@ -1,0 +1,109 @@
+import { type Actor, type Call, EMPTY_CHECKPOINT, type JsonValue, type StepBody } from "@holdpoint/core";
+import {
+  claimRuns,
+  createSession,
+  type LoadedRun,
+  newId,
+  newOperationId,
+  registerAgent,
+  registerWorker,
+  type Run,
+  type StepCommit,
+  type Store,
+  submitRun,
+} from "../src/index.ts";
+
+export const AGENT = { name: "refunds", version: "1" };
+export const ALICE: Actor = { kind: "requester", id: "alice" };
+export const MANAGER: Actor = { kind: "approver", id: "mona" };
+export const OPERATOR: Actor = { kind: "operator", id: "olga" };
+export const SWEEPER: Actor = { kind: "sweeper", id: "sweeper-1" };
+
+/** A queued run in a session of its own, or in the one given. */
+export async function aRun(store: Store, options: { sessionId?: string; goal?: string } = {}): Promise<Run> {
+  await registerAgent(store, { ...AGENT, tools: [] });
+  const sessionId = options.sessionId ?? (await createSession(store, ALICE.id)).id;
+  const submitted = await submitRun(store, {
+    sessionId,
+    agent: AGENT,
+    goal: options.goal ?? "refund order 4411",
+    actor: ALICE,
+  });
+  if (submitted.result !== "submitted") throw new Error(`not submitted: ${submitted.result}`);
+  return submitted.run;
+}
+
+/** A registered worker with a lease; gives its id. */
+export async function aWorker(store: Store, leaseMs = 15_000): Promise<string> {
+  const id = newId();
+  await registerWorker(store, { id, host: "test", pid: process.pid, agents: [AGENT], slots: 4, leaseMs });
+  return id;
+}
+
+/** Claims a run that must be free. */
+export async function claim(store: Store, runId: string, workerId: string): Promise<LoadedRun> {
+  const [claimed] = await claimRuns(store, { runIds: [runId], workerId, progressMs: 60_000, mayTakeSuspect: true });
+  if (claimed === undefined) throw new Error(`run ${runId} was not claimed`);
+  return claimed;
+}
+
+export function aCall(overrides: Partial<Call> & { args?: JsonValue } = {}): Call {
+  return {
+    id: newId(),
+    turn: 1,
+    ordinal: 0,
+    toolCallId: "call_1",
+    tool: "send_refund",
+    args: { amount: "30.00" },
+    argsHash: "hash-1",
+    operationId: newOperationId(),
+    effect: { kind: "effect", keyValidForMs: 86_400_000, lookUpSettlesWithinMs: 60_000, equalCallsAreDistinct: false },
+    verdict: { kind: "allowed" },
+    timeoutMs: 10_000,
+    retries: 1,
+    ...overrides,
+  };
+}
+
+export function aReply(calls: readonly Call[], turn = 1): StepBody {
+  return {
+    kind: "model_reply",
+    turn,
+    message: { role: "assistant", content: [] },
+    text: "",
+    callIds: calls.map(({ id }) => id),
+    outcome: null,
+    usage: { inputTokens: 10, outputTokens: 5 },
+  };
+}
+
+/** A commit of the claimed run as it was loaded; `overrides` say what it carries. */
+export function aCommit(claimed: LoadedRun, overrides: Partial<StepCommit> = {}): StepCommit {
+  const owner = claimed.run.state.owner;
+  if (owner === null) throw new Error("the run has no owner");
+  return {
+    runId: claimed.run.id,
+    workerId: owner,
+    epoch: claimed.run.epoch,
+    stepSeq: claimed.run.stepSeq,
+    steps: [],
+    start: null,
+    checkpoint: EMPTY_CHECKPOINT,
+    currentStep: "test",
+    progressMs: 60_000,
+    progress: true,
+    ...overrides,
+  };
+}
+
+/** The start of an effect's call. */
+export function aStart(call: Call, attempt = 1): NonNullable<StepCommit["start"]> {
+  return {
+    body: { kind: "intent", callId: call.id, attempt },
+    attemptId: newId(),
+    deadlineMs: call.timeoutMs,
+    externalRef: call.operationId,
+    approval: null,
+    supersedes: null,
+  };
+}
