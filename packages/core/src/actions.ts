@@ -6,7 +6,7 @@ import { isTerminal } from "./status.ts";
 import type { Rule } from "./table.ts";
 
 /** Why something that a person may ask for is not offered now; the table's rules, and those of what has no event. */
-export type ActionRule = Rule | "nothing_asked" | "no_approval_pending" | "run_not_ended" | "attempt_open";
+export type ActionRule = Rule | "nothing_asked" | "no_approval_pending" | "run_not_ended";
 
 export type Action = "message" | "answer" | "decide" | "cancel" | "pause" | "resume" | "retry_as_new_run" | OperatorChoice;
 
@@ -32,7 +32,8 @@ export function actionsFor(state: RunState, actors: readonly Actor[]): Actions {
     cancel: judge({ type: "CancelRequested", reason: null }),
     pause: judge({ type: "PauseRequested" }),
     resume: judge({ type: "Resumed" }),
-    retry_as_new_run: retryRule(state),
+    // Doing it again is a new run, in the same line, which has one live run.
+    retry_as_new_run: isTerminal(state.status) ? null : "run_not_ended",
     // One entry for each choice, by the list that the type is made from.
     ...(Object.fromEntries(choices) as Record<OperatorChoice, ActionRule | null>),
   };
@@ -51,10 +52,4 @@ function best(rules: readonly (ActionRule | null)[]): ActionRule | null {
 
 function endedRule(state: RunState): ActionRule | null {
   return isTerminal(state.status) ? "run_ended" : null;
-}
-
-/** Doing it again is a new run, in the same line, which has one live run. */
-function retryRule(state: RunState): ActionRule | null {
-  if (!isTerminal(state.status)) return "run_not_ended";
-  return state.openAttempts > 0 ? "attempt_open" : null;
 }

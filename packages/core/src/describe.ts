@@ -29,13 +29,13 @@ function present(run: Described): string {
     case "running":
       return run.ownerSilent ? `Was working${step}; its worker has not been heard of` : `Working${step}`;
     case "retrying":
-      return `Will try again${step}`;
+      return `Waits to try again${step}`;
     case "outcome_unknown":
-      return `Nobody knows yet whether the last call acted${step}; it is being looked up`;
+      return `Nobody knows yet whether the last call acted${step}; looked up`;
     case "paused":
       return "Paused by an operator";
     case "lost":
-      return "Lost: its worker is gone, and it waits to be recovered";
+      return "Its worker is gone; waits to be recovered";
     case "cancelling":
       return `Stopping on request${step}`;
     default:
@@ -63,7 +63,8 @@ function ended({ status, outcome, endReason }: Described): string {
   if (status === "failed") return `Failed${why}`;
   if (status === "cancelled") return `Cancelled${why}`;
   if (outcome?.kind === "blocked") return `Ended without achieving anything: ${outcome.reason}, at step ${outcome.step},`;
-  return outcome?.kind === "partial" ? `Completed in part: ${outcome.reason},` : "Completed with success";
+  if (outcome?.kind === "partial") return `Completed in part: ${outcome.reason},`;
+  return outcome?.kind === "succeeded" ? "Completed with success" : "Completed";
 }
 
 const CONSEQUENCES: Readonly<Record<string, string>> = {

@@ -55,7 +55,7 @@ export function toCancelling(state: RunState, asked: Asked): RunState {
     owner: state.owner,
     status: "cancelling",
     waitDeadline: inherited ?? { inMs: DEFAULT_DEADLINES.cancelMs },
-    nextReconcileAt: nextLookUp(state, asked),
+    nextReconcileAt: state.openAttempts > 0 && !state.lookUpsOver ? nextLookUp(state, asked) : null,
     outcome: asked.to === "end" ? asked.outcome : state.outcome,
   };
 }
@@ -111,7 +111,7 @@ function toUnsettled(state: RunState, asked: Asked): RunState {
     status: "outcome_unknown",
     lookUpsEndAt,
     waitDeadline: lookUpsEndAt,
-    nextReconcileAt: nextLookUp(state, asked) ?? NOW,
+    nextReconcileAt: nextLookUp(state, asked),
   };
 }
 
@@ -146,8 +146,7 @@ function grant(state: RunState, asked: Asked): RunState {
   }
 }
 
-function nextLookUp(state: RunState, asked: Asked): Instant | null {
-  if (state.openAttempts === 0 || state.lookUpsOver) return null;
+function nextLookUp(state: RunState, asked: Asked): Instant {
   return asked.to === "look_up" ? asked.at : (state.nextReconcileAt ?? NOW);
 }
 

@@ -1,0 +1,139 @@
+import { describe, expect, test } from "vitest";
+import { type PlanInput, plan } from "../src/plan.ts";
+import { operatorHold } from "../src/rest.ts";
+import { DEFAULT_DEADLINES, type Outcome } from "../src/state.ts";
+import {
+  aCall,
+  aFact,
+  aMessage,
+  aModelFailure,
+  anInput,
+  anOrder,
+  aReply,
+  aResult,
+  SUCCEEDED,
+  steps,
+} from "./builders.ts";
+
+const BLOCKED: Outcome = { kind: "blocked", step: "find_order", reason: "no such order" };
+
+function heldFor(reason: string) {
+  return { do: "hold", hold: operatorHold(reason, null), requests: [] };
+}
+
+function after(bodies: Parameters<typeof steps>, patch: Partial<PlanInput> = {}) {
+  return plan(anInput({ steps: steps(...bodies), ...patch }));
+}
+
+describe("plan, the model", () => {
+  test("is asked first of all, once what came before has been read", () => {
+    expect(plan(anInput())).toEqual({ do: "call_model", turn: 1, afterMs: 0 });
+    const message = aFact();
+    expect(plan(anInput({ unread: [message] }))).toEqual({ do: "read_facts", facts: [message] });
+    expect(after([aMessage()])).toEqual({ do: "call_model", turn: 1, afterMs: 0 });
+  });
+
+  test("is asked again after a request that failed, after the wait that the failure asks for", () => {
+    expect(after([aModelFailure("transient", 900)])).toEqual({ do: "call_model", turn: 1, afterMs: 900 });
+    expect(after([aModelFailure(), aModelFailure()])).toEqual(heldFor("model_failed"));
+    expect(after([aModelFailure(), aModelFailure()], { modelRetries: 2 })).toMatchObject({ do: "call_model" });
+  });
+
+  test.each(["caller", "refused"] as const)("is not asked the same again where that cannot help: %s", (errorClass) => {
+    expect(after([aModelFailure(errorClass)])).toEqual(heldFor("model_failed"));
+  });
+
+  test("has its tries back after an operator's retry and after a reply", () => {
+    const failed = [aModelFailure(), aModelFailure()];
+    expect(after([...failed, anOrder("retry", null)])).toEqual({ do: "call_model", turn: 1, afterMs: 0 });
+    const calls = [aCall(1)];
+    const next = after([aModelFailure(), aReply(["call_1"]), aResult("call_1"), aModelFailure()], { calls });
+    expect(next).toMatchObject({ do: "call_model", turn: 2 });
+  });
+});
+
+describe("plan, a reply without calls", () => {
+  test("ends the run with its outcome", () => {
+    expect(after([aReply([], { outcome: SUCCEEDED })])).toEqual({ do: "end", status: "completed", outcome: SUCCEEDED });
+    const partial: Outcome = { kind: "partial", reason: "one of two refunded" };
+    expect(after([aReply([], { outcome: partial })])).toMatchObject({ do: "end", outcome: partial });
+  });
+
+  test("that achieved nothing is shown to an operator, or ends the run where the agent says so", () => {
+    const reply = aReply([], { outcome: BLOCKED });
+    expect(after([reply])).toEqual(heldFor("blocked"));
+    expect(after([reply], { onBlocked: "end" })).toEqual({ do: "end", status: "completed", outcome: BLOCKED });
+    expect(after([reply, anOrder("retry", null)])).toMatchObject({ do: "call_model", turn: 2 });
+  });
+
+  test("and without an outcome is a question to the requester", () => {
+    expect(after([aReply([])])).toEqual({
+      do: "hold",
+      requests: [],
+      hold: {
+        kind: "input",
+        waitingFor: { kind: "requester", principal: "user:ann", subject: null, reason: "question" },
+        deadline: { inMs: DEFAULT_DEADLINES.inputMs },
+        onDeadline: "no_answer",
+      },
+    });
+  });
+
+  test("is followed by another turn once there is an answer, or nobody answered", () => {
+    expect(after([aReply([]), aMessage("4411")])).toEqual({ do: "call_model", turn: 2, afterMs: 0 });
+    expect(after([aReply([]), { kind: "no_answer" }])).toEqual({ do: "call_model", turn: 2, afterMs: 0 });
+  });
+
+  test("does not end the run over a fact that nobody has read: that makes another turn", () => {
+    const ending = aReply([], { outcome: SUCCEEDED });
+    const late = aFact(aMessage("and order 4412, please"));
+    expect(after([ending], { unread: [late] })).toEqual({ do: "read_facts", facts: [late] });
+    expect(after([ending, aMessage()])).toEqual({ do: "call_model", turn: 2, afterMs: 0 });
+    const limits = { turns: 1, tokens: 1_000 };
+    expect(after([ending, aMessage()], { limits })).toEqual(heldFor("limit_turns"));
+  });
+});
+
+describe("plan, limits", () => {
+  const calls = [aCall(1), aCall(2)];
+  const turn = (id: string) => [aReply([id]), aResult(id)] as const;
+
+  test("of turns and tokens are judged before the model is asked", () => {
+    const history = [...turn("call_1"), ...turn("call_2")];
+    expect(after(history, { calls, limits: { turns: 2, tokens: 1_000 } })).toEqual(heldFor("limit_turns"));
+    expect(after(history, { calls, limits: { turns: 3, tokens: 30 } })).toEqual(heldFor("limit_tokens"));
+    expect(after(history, { calls, limits: { turns: 3, tokens: 31 } })).toMatchObject({ do: "call_model", turn: 3 });
+  });
+
+  test("never break a call of the turn that is under way", () => {
+    const next = after([aReply(["call_1"])], { calls, limits: { turns: 1, tokens: 1 } });
+    expect(next).toMatchObject({ do: "execute" });
+  });
+
+  test("are widened by an operator's retry: one more turn, and once more the tokens", () => {
+    const history = [...turn("call_1"), anOrder("retry", null)];
+    expect(after(history, { calls, limits: { turns: 1, tokens: 1_000 } })).toMatchObject({ do: "call_model", turn: 2 });
+    expect(after(history, { calls, limits: { turns: 9, tokens: 15 } })).toMatchObject({ do: "call_model", turn: 2 });
+    const again = [...history, ...turn("call_2")];
+    expect(after(again, { calls, limits: { turns: 1, tokens: 1_000 } })).toEqual(heldFor("limit_turns"));
+    expect(after(again, { calls, limits: { turns: 9, tokens: 15 } })).toEqual(heldFor("limit_tokens"));
+  });
+});
+
+describe("plan, arguments that a tool does not take", () => {
+  const verdict = { kind: "invalid", message: "amount: expected a string" } as const;
+  const calls = [aCall(1, { verdict }), aCall(2, { verdict }), aCall(3), aCall(4, { verdict })];
+  const turn = (id: string) => [aReply([id]), aResult(id, { result: "invalid" })] as const;
+
+  test("twice in a row are shown to an operator", () => {
+    expect(after([...turn("call_1")], { calls })).toMatchObject({ do: "call_model", turn: 2 });
+    expect(after([...turn("call_1"), ...turn("call_2")], { calls })).toEqual(heldFor("invalid_arguments"));
+  });
+
+  test("with a good turn between them are not, nor after an operator's retry", () => {
+    expect(after([...turn("call_1"), ...turn("call_3"), ...turn("call_4")], { calls })).toMatchObject({ do: "call_model" });
+    const retried = [...turn("call_1"), ...turn("call_2"), anOrder("retry", null)];
+    expect(after(retried, { calls })).toMatchObject({ do: "call_model", turn: 3 });
+    expect(after([...retried, ...turn("call_4")], { calls })).toMatchObject({ do: "call_model", turn: 4 });
+  });
+});

@@ -1,0 +1,82 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { backoffMs, judgeLookUp, type LookUpAnswer, takeOver } from "../src/settle.ts";
+import type { EffectProperties } from "../src/step.ts";
+import { aCall, anAttempt, anEffect, READ } from "./builders.ts";
+
+const KEY = { keyValidForMs: 1_000 };
+const LOOK_UP = { lookUpSettlesWithinMs: 60_000 };
+const attempt = anAttempt("call_1", { deadlineAtMs: 10_000, keyFirstUsedAtMs: 100 });
+
+function callWith(effect: EffectProperties) {
+  return aCall(1, { effect });
+}
+
+describe("takeOver", () => {
+  test.each([
+    ["a look-up", LOOK_UP, 0, { do: "look_up" }],
+    ["both", { ...KEY, ...LOOK_UP }, 0, { do: "look_up" }],
+    ["a key that is valid", KEY, 1_099, { do: "repeat" }],
+    ["a key that is not valid any more", KEY, 1_100, { do: "ask_a_person", reason: "key_expired" }],
+    ["neither", {}, 0, { do: "ask_a_person", reason: "unsafe" }],
+  ] as const)("goes by what the tool offers: %s", (_name, offered, nowMs, takenOver) => {
+    expect(takeOver(callWith(anEffect(offered)), attempt, nowMs)).toEqual(takenOver);
+  });
+
+  test("has no business with a read", () => {
+    expect(() => takeOver(callWith(READ), attempt, 0)).toThrow("Call call_1 is a read: it has no open attempts");
+  });
+});
+
+describe("judgeLookUp", () => {
+  const judge = (answer: LookUpAnswer, offered: Parameters<typeof anEffect>[0], nowMs: number, lookUps = 0) =>
+    judgeLookUp(answer, { call: callWith(anEffect(offered)), attempt, nowMs, lookUps });
+
+  test("takes a yes at once", () => {
+    expect(judge("happened", LOOK_UP, 0)).toEqual({ do: "settle", finding: "happened" });
+  });
+
+  test("takes a no only when the bytes of a dead process cannot arrive any more", () => {
+    expect(judge("did_not_happen", LOOK_UP, 69_000)).toEqual({ do: "look_again", inMs: 1_001 });
+    expect(judge("did_not_happen", LOOK_UP, 70_000)).toEqual({ do: "look_again", inMs: 1 });
+    expect(judge("did_not_happen", LOOK_UP, 70_001)).toEqual({ do: "settle", finding: "did_not_happen" });
+  });
+
+  test("repeats under a valid key instead of waiting for the no to count", () => {
+    expect(judge("did_not_happen", { ...KEY, ...LOOK_UP }, 1_099)).toEqual({ do: "repeat" });
+    expect(judge("did_not_happen", { ...KEY, ...LOOK_UP }, 1_100)).toEqual({ do: "look_again", inMs: 68_901 });
+  });
+
+  test("counts from the call's deadline where no settle time is declared", () => {
+    expect(judge("did_not_happen", {}, 10_001)).toEqual({ do: "settle", finding: "did_not_happen" });
+  });
+
+  test.each(["still_pending", "unknown"] as const)("looks again, less and less often: %s", (answer) => {
+    const waits = [0, 1, 2, 10].map((lookUps) => judge(answer, { ...KEY, ...LOOK_UP }, 0, lookUps));
+    expect(waits).toEqual([2_000, 4_000, 8_000, 300_000].map((inMs) => ({ do: "look_again", inMs })));
+  });
+
+  test("never takes a no before its time", () => {
+    fc.assert(
+      fc.property(fc.nat(200_000), fc.nat(100_000), (nowMs, lookUpSettlesWithinMs) => {
+        const settlement = judge("did_not_happen", { lookUpSettlesWithinMs }, nowMs);
+        const wait = settlement.do === "look_again" ? settlement.inMs : 0;
+        expect(nowMs + wait).toBeGreaterThan(attempt.deadlineAtMs + lookUpSettlesWithinMs);
+      }),
+    );
+  });
+
+  test("has no business with a read", () => {
+    const of = { call: callWith(READ), attempt, nowMs: 0, lookUps: 0 };
+    expect(() => judgeLookUp("unknown", of)).toThrow("Call call_1 is a read: it has no open attempts");
+  });
+});
+
+describe("backoffMs", () => {
+  test("doubles up to its cap, however often it is asked", () => {
+    const backoff = { firstMs: 100, capMs: 1_000 };
+    expect([0, 1, 2, 3, 4, 5, 10_000].map((tries) => backoffMs(tries, backoff))).toEqual([
+      100, 200, 400, 800, 1_000, 1_000, 1_000,
+    ]);
+  });
+});
