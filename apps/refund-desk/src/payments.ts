@@ -14,20 +14,28 @@ export interface PaymentsConfig {
   readonly key: string;
 }
 
-const Env = z
+/** The environment's part about payments. Each field is judged by itself, so that all mistakes are found at once. */
+export const PaymentsEnv = z
   .object({
-    REFUND_DESK_STRIPE_URL: z.url({ protocol: /^https?$/ }).optional(),
-    REFUND_DESK_STRIPE_KEY: z.string().optional(),
+    REFUND_DESK_STRIPE_URL: z
+      .url({ protocol: /^https?$/, error: "must be an http or https address" })
+      .refine(hasNoPath, "must have no path or query")
+      .optional(),
+    REFUND_DESK_STRIPE_KEY: z
+      .string()
+      .refine((key) => !/^(sk|rk)_live_/.test(key), {
+        error: "is a live key, which would move real money; use a test key (sk_test_…)",
+        abort: true,
+      })
+      .refine((key) => /^(sk|rk)_test_\w+$/.test(key), "must be a Stripe test key (sk_test_…)")
+      .optional(),
   })
-  .transform((env, context): PaymentsConfig => {
-    const url = env.REFUND_DESK_STRIPE_URL === undefined ? null : new URL(env.REFUND_DESK_STRIPE_URL);
-    const key = env.REFUND_DESK_STRIPE_KEY ?? (url === null ? "" : SANDBOX_KEY);
-    const problem = findKeyProblem(key);
-    if (problem !== null) context.addIssue({ code: "custom", path: ["REFUND_DESK_STRIPE_KEY"], message: problem });
-    if (url !== null && (url.pathname !== "/" || url.search !== "")) {
-      context.addIssue({ code: "custom", path: ["REFUND_DESK_STRIPE_URL"], message: "must have no path or query" });
+  .transform(({ REFUND_DESK_STRIPE_URL: address, REFUND_DESK_STRIPE_KEY: key }, context): PaymentsConfig => {
+    if (address === undefined && key === undefined) {
+      const message = "must be a Stripe test key (sk_test_…); or set REFUND_DESK_STRIPE_URL to use the payment sandbox";
+      context.addIssue({ code: "custom", path: ["REFUND_DESK_STRIPE_KEY"], message });
     }
-    return { url, key };
+    return { url: address === undefined ? null : new URL(address), key: key ?? SANDBOX_KEY };
   });
 
 /**
@@ -36,7 +44,7 @@ const Env = z
  * @throws {Error} names every mistake; never shows the key.
  */
 export function readPaymentsConfig(env: Readonly<Record<string, string | undefined>>): PaymentsConfig {
-  const parsed = Env.safeParse(env);
+  const parsed = PaymentsEnv.safeParse(env);
   if (!parsed.success) throw new Error(`payments are not configured:\n${z.prettifyError(parsed.error)}`);
   return parsed.data;
 }
@@ -168,10 +176,10 @@ function addressOf(url: URL | null): Stripe.StripeConfig {
   return { protocol, host: url.hostname, port: url.port || (protocol === "http" ? 80 : 443) };
 }
 
-function findKeyProblem(key: string): string | null {
-  if (/^(sk|rk)_live_/.test(key)) return "is a live key, which would move real money; use a test key (sk_test_…)";
-  if (/^(sk|rk)_test_\w+$/.test(key)) return null;
-  return "must be a Stripe test key (sk_test_…); or set REFUND_DESK_STRIPE_URL to use the payment sandbox";
+function hasNoPath(address: string): boolean {
+  if (!URL.canParse(address)) return true; // said already
+  const { pathname, search } = new URL(address);
+  return pathname === "/" && search === "";
 }
 
 function readAmount(amountMinor: string): number {

@@ -1,16 +1,16 @@
 import { z } from "zod";
 
 /** An order's number, as customers read it on their receipt. */
-export const OrderId = z.string().regex(/^ord_\d{4,10}$/, "must look like ord_4411");
+const OrderId = z.string().regex(/^ord_\d{4,10}$/, "must look like ord_4411");
 
 /** Minor units of a currency as a decimal string, above 0. */
-export const AmountMinor = z.string().regex(/^[1-9]\d{0,15}$/, "must be a whole number of minor units, as a string");
+const AmountMinor = z.string().regex(/^[1-9]\d{0,15}$/, "must be a whole number of minor units, as a string");
 
 const Email = z.email().max(254);
 const Currency = z.string().regex(/^[a-z]{3}$/, "must be a three-letter currency code in lower case");
 
 /** The kinds of messages that customers get. */
-export const NotificationTemplate = z.enum(["refund_sent", "refund_pending"]);
+const NotificationTemplate = z.enum(["refund_sent", "refund_pending"]);
 
 export const FindOrderInput = z.strictObject({
   order_id: OrderId.describe("The order's number"),

@@ -1,6 +1,7 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { formatMoney } from "../src/money.ts";
-import { findRefundMismatch, judgeRefund } from "../src/orders/judge-refund.ts";
+import { findRefundMismatch, judgeRefund, needsManager } from "../src/orders/judge-refund.ts";
 import type { Order } from "../src/orders/order.ts";
 import { listSeedOrders } from "../src/orders/seed-data.ts";
 import { seedSandbox } from "../src/orders/seed-sandbox.ts";
@@ -43,22 +44,58 @@ describe("judgeRefund", () => {
 });
 
 describe("findRefundMismatch", () => {
+  const facts = { operationId: "op", policy, now: new Date("2026-01-03T00:00:00Z") };
+  const late = { ...facts, now: new Date("2026-03-03T00:00:00Z") };
+  const small: Order = { ...order, totalMinor: 10_000n };
+  const smallInput = { ...input, amount_minor: "10000" } as const;
+
   test("takes what was quoted", () => {
-    expect(findRefundMismatch(order, input, "op")).toBeNull();
+    expect(findRefundMismatch(order, input, facts)).toBeNull();
+    expect(findRefundMismatch(small, smallInput, facts)).toBeNull();
   });
 
   test.each([
-    ["another payment", { payment_intent: "pi_2" }],
-    ["another currency", { currency: "usd" }],
-    ["more than is left", { amount_minor: "10002" }],
-  ])("names %s", (_what, change) => {
-    expect(findRefundMismatch(order, { ...input, ...change }, "op")).toEqual(expect.any(String));
+    ["wrong_payment", { payment_intent: "pi_2" }, true],
+    ["wrong_currency", { currency: "usd" }, true],
+    ["more_than_left", { amount_minor: "10002" }, false],
+    ["part_of_over_limit", { amount_minor: "10000" }, false],
+  ])("names %s", (code, change, lasting) => {
+    expect(findRefundMismatch(order, { ...input, ...change }, facts)).toMatchObject({ code, lasting });
+  });
+
+  test("takes no parts that together avoid the manager, whatever they are", () => {
+    const amount = fc.bigInt({ min: 1n, max: 40_000n });
+    fc.assert(
+      fc.property(amount, fc.array(amount, { maxLength: 12 }), (totalMinor, parts) => {
+        let refunds: Order["refunds"] = [];
+        let unapproved = 0n;
+        for (const [index, amountMinor] of parts.entries()) {
+          const operationId = `op_${index}`;
+          const part = { ...input, amount_minor: String(amountMinor) };
+          if (findRefundMismatch({ ...order, totalMinor, refunds }, part, { ...facts, operationId }) !== null) continue;
+          refunds = [...refunds, { operationId, amountMinor, status: "succeeded" }];
+          if (!needsManager(amountMinor, policy)) unapproved += amountMinor;
+        }
+        expect(unapproved).toBeLessThanOrEqual(policy.managerLimitMinor);
+        expect(refunds.reduce((sum, { amountMinor }) => sum + amountMinor, 0n)).toBeLessThanOrEqual(totalMinor);
+      }),
+    );
+  });
+
+  test("judges the window again only for what no manager approved", () => {
+    expect(findRefundMismatch(small, smallInput, late)).toMatchObject({ code: "too_late" });
+    expect(findRefundMismatch({ ...small, deliveredAt: null }, smallInput, facts)).toMatchObject({
+      code: "not_delivered",
+    });
+    expect(findRefundMismatch(order, input, late)).toBeNull();
   });
 
   test("does not count a refund against itself when it is sent again", () => {
     const paid: Order = { ...order, refunds: [{ operationId: "op", amountMinor: 10_001n, status: "succeeded" }] };
-    expect(findRefundMismatch(paid, input, "op")).toBeNull();
-    expect(findRefundMismatch(paid, input, "op_other")).toEqual(expect.any(String));
+    expect(findRefundMismatch(paid, input, facts)).toBeNull();
+    expect(findRefundMismatch(paid, input, { ...facts, operationId: "op_other" })).toMatchObject({
+      code: "more_than_left",
+    });
   });
 });
 

@@ -5,7 +5,7 @@ import { openOrders } from "../src/orders/orders-database.ts";
 import { findOrder, quoteRefund, readOrder } from "../src/orders/read-order.ts";
 import { recordNotification } from "../src/orders/record-notification.ts";
 import { recordRefund } from "../src/orders/record-refund.ts";
-import { listSeedOrders, type SeedKind, type SeedOrder } from "../src/orders/seed-data.ts";
+import { listSeedOrders, SEED_POLICY, type SeedKind, type SeedOrder } from "../src/orders/seed-data.ts";
 import { seedOrders } from "../src/orders/seed-orders.ts";
 
 const NOW = new Date("2026-03-02T10:00:00Z");
@@ -64,7 +64,7 @@ describe("findOrder", () => {
 });
 
 describe("quoteRefund", () => {
-  const quote = (order_id: string) => quoteRefund(pool, { order_id }, NOW);
+  const quote = (order_id: string) => quoteRefund(pool, { order_id }, { policy: SEED_POLICY, now: NOW });
 
   test.each([
     ["above_limit", true],
@@ -103,7 +103,7 @@ describe("recordRefund", () => {
     expect(await recordRefund(pool, { ...refund, status: "succeeded" })).toBe("already");
     expect(await recordRefund(pool, { ...refund, status: "pending" })).toBe("already");
     expect(await recordRefund(pool, { ...refund, amountMinor: "1", status: "succeeded" })).toBe("different");
-    expect(await quoteRefund(pool, { order_id: id }, NOW)).toMatchObject({ reason: "already_refunded" });
+    expect(await quoteRefund(pool, { order_id: id }, { policy: SEED_POLICY, now: NOW })).toMatchObject({ reason: "already_refunded" });
   });
 
   test("gives the amount of a failed refund free again", async () => {
@@ -111,7 +111,7 @@ describe("recordRefund", () => {
     const refund = { operationId: "op_b", orderId: id, refundId: "re_b", amountMinor: String(totalMinor) };
     await recordRefund(pool, { ...refund, status: "pending" });
     await recordRefund(pool, { ...refund, status: "failed" });
-    expect(await quoteRefund(pool, { order_id: id }, NOW)).toMatchObject({ amount_minor: String(totalMinor) });
+    expect(await quoteRefund(pool, { order_id: id }, { policy: SEED_POLICY, now: NOW })).toMatchObject({ amount_minor: String(totalMinor) });
   });
 });
 

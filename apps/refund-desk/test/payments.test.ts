@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { waitFor } from "@holdpoint/testkit";
 import { describe, expect, test } from "vitest";
+import { readRetryAfterMs } from "../src/payment-error.ts";
 import { createPayments, type RefundOrder, readPaymentsConfig } from "../src/payments.ts";
 import { openTestSandbox, type TestSandbox } from "./sandbox-harness.ts";
 
@@ -13,13 +14,8 @@ const order: RefundOrder = {
 };
 const limits = { signal: new AbortController().signal, timeoutMs: 5_000 };
 
-async function refundPosts(sandbox: TestSandbox): Promise<unknown[]> {
-  const { requests } = (await sandbox.get("/sandbox/requests")) as { requests: { method: string; path: string }[] };
-  return requests.filter(({ method, path }) => method === "POST" && path === "/v1/refunds");
-}
-
 async function untilHeld(sandbox: TestSandbox): Promise<void> {
-  const isHeld = async () => ((await sandbox.get("/sandbox/holds")) as { held: unknown[] }).held.length === 1;
+  const isHeld = async () => (await sandbox.countHeld()) === 1;
   await waitFor(isHeld, { deadlineMs: 5_000, what: "the reply to be held back" });
 }
 
@@ -66,7 +62,7 @@ describe("sendRefund", () => {
     const tooLarge = { class: "refused", code: "amount_too_large" };
     await expect(sandbox.payments.sendRefund(order, limits)).rejects.toMatchObject(tooLarge);
     await expect(sandbox.payments.sendRefund(order, limits)).rejects.toMatchObject(tooLarge);
-    expect(await refundPosts(sandbox)).toEqual([
+    expect(await sandbox.listRefundPosts()).toEqual([
       { method: "POST", path: "/v1/refunds", idempotency_key: "op_1", count: 2 },
     ]);
   });
@@ -84,16 +80,24 @@ describe("sendRefund", () => {
     await sandbox.post("/sandbox/hold", { payment_intent: "pi_1" });
     const stop = new AbortController();
     const sending = sandbox.payments.sendRefund(order, { ...limits, signal: stop.signal });
-    const failed = expect(sending).rejects.toMatchObject({ class: "unknown_outcome", code: "aborted" });
+    // The package never sees the reason's own code, on which it would try again.
+    const failed = expect(sending).rejects.toMatchObject({
+      class: "unknown_outcome",
+      code: "aborted",
+      cause: { detail: { message: "stopped while the request was under way" } },
+    });
     await untilHeld(sandbox);
     expect(await sandbox.get("/sandbox/ledger")).toMatchObject({ rows: [{ amount: 3_000 }] });
     stop.abort(Object.assign(new Error("lease lost"), { code: "ECONNRESET" }));
     await failed;
-    expect(await refundPosts(sandbox)).toEqual([
+    expect(await sandbox.listRefundPosts()).toEqual([
       { method: "POST", path: "/v1/refunds", idempotency_key: "op_1", count: 1 },
     ]);
     const found = await sandbox.payments.findRefund(order, limits);
     expect(found).toMatchObject({ amountMinor: "3000", status: "succeeded" });
+    const isGone = async () => (await sandbox.countHeld()) === 0;
+    await waitFor(isGone, { deadlineMs: 5_000, what: "the sandbox to notice that its client is gone" });
+    expect(await sandbox.payments.sendRefund(order, limits)).toMatchObject({ replayed: true });
   });
 
   test("does not know the outcome when the reply does not come in time, or the line is cut", async () => {
@@ -108,7 +112,7 @@ describe("sendRefund", () => {
     await untilHeld(sandbox);
     expect(await sandbox.post("/sandbox/release", { cut: true })).toMatchObject({ body: { released: 1 } });
     await failed;
-    expect(await refundPosts(sandbox)).toMatchObject([{ count: 1 }, { count: 1 }]);
+    expect(await sandbox.listRefundPosts()).toMatchObject([{ count: 1 }, { count: 1 }]);
   });
 
   test("is told that its key is in use while the first reply is held back; both end with one refund", async () => {
@@ -129,7 +133,7 @@ describe("sendRefund", () => {
     await using sandbox = await openTestSandbox();
     const stopped = sandbox.payments.sendRefund(order, { ...limits, signal: AbortSignal.abort() });
     await expect(stopped).rejects.toMatchObject({ class: "transient", code: "not_sent" });
-    expect(await refundPosts(sandbox)).toEqual([]);
+    expect(await sandbox.listRefundPosts()).toEqual([]);
   });
 
   test("reports a refund that was accepted as pending, and no money until it is settled", async () => {
@@ -194,6 +198,7 @@ describe("classifyStripeError", () => {
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
     try {
+      // A server on a TCP port has an address of this type.
       const { port } = server.address() as AddressInfo;
       const payments = createPayments({ url: new URL(`http://127.0.0.1:${port}`), key: "sk_test_x" });
       await expect(payments.sendRefund(order, limits)).rejects.toMatchObject({ class: expected, retryAfterMs });
@@ -202,6 +207,20 @@ describe("classifyStripeError", () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     }
+  });
+});
+
+describe("readRetryAfterMs", () => {
+  const nowMs = Date.parse("2026-03-02T10:00:00Z");
+  test.each([
+    ["7", 7_000],
+    ["0", 0],
+    ["Mon, 02 Mar 2026 10:00:30 GMT", 30_000],
+    ["Mon, 02 Mar 2026 09:00:00 GMT", 0],
+    ["soon", null],
+    [undefined, null],
+  ])("reads %s as %s", (header, expected) => {
+    expect(readRetryAfterMs(header, nowMs)).toBe(expected);
   });
 });
 

@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { createPayments } from "../src/payments.ts";
 import { openTestSandbox } from "./sandbox-harness.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "refund-desk-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const auth = { authorization: "Bearer sk_test_x" };
+const Listening = z.strictObject({ event: z.literal("sandbox.listening"), port: z.int() });
 const limits = { signal: new AbortController().signal, timeoutMs: 5_000 };
 const order = { paymentIntent: "pi_1", amountMinor: "3000", reason: "requested_by_customer" } as const;
 
@@ -138,8 +140,7 @@ describe("the sandbox's process", { timeout: 30_000 }, () => {
     const listen = async () => {
       const child = run("--port", "0", "--data", file);
       for await (const line of createInterface({ input: child.stdout })) {
-        const { event, port } = JSON.parse(line) as { event: string; port: number };
-        expect(event).toBe("sandbox.listening");
+        const { port } = Listening.parse(JSON.parse(line));
         return { child, url: new URL(`http://127.0.0.1:${port}`) };
       }
       throw new Error("the sandbox ended without a line");

@@ -8,7 +8,15 @@ import type { Rule } from "./table.ts";
 /** Why something that a person may ask for is not offered now; the table's rules, and those of what has no event. */
 export type ActionRule = Rule | "nothing_asked" | "no_approval_pending" | "run_not_ended";
 
-export type Action = "message" | "answer" | "decide" | "cancel" | "pause" | "resume" | "retry_as_new_run" | OperatorChoice;
+export type Action =
+  | "message"
+  | "answer"
+  | "decide"
+  | "cancel"
+  | "pause"
+  | "resume"
+  | "retry_as_new_run"
+  | OperatorChoice;
 
 /** What a caller may do with a run: `null` where it may, otherwise the rule that forbids it. */
 export type Actions = Readonly<Record<Action, ActionRule | null>>;

@@ -62,7 +62,8 @@ function ended({ status, outcome, endReason }: Described): string {
   const why = endReason === null ? "" : ` (${endReason.replaceAll("_", " ")})`;
   if (status === "failed") return `Failed${why}`;
   if (status === "cancelled") return `Cancelled${why}`;
-  if (outcome?.kind === "blocked") return `Ended without achieving anything: ${outcome.reason}, at step ${outcome.step},`;
+  if (outcome?.kind === "blocked")
+    return `Ended without achieving anything: ${outcome.reason}, at step ${outcome.step},`;
   if (outcome?.kind === "partial") return `Completed in part: ${outcome.reason},`;
   return outcome?.kind === "succeeded" ? "Completed with success" : "Completed";
 }

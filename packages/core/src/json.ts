@@ -1,11 +1,5 @@
 /** What can be stored and sent: JSON, with money and numbers beyond 2^53 as decimal strings. */
-export type JsonValue =
-  | string
-  | number
-  | boolean
-  | null
-  | readonly JsonValue[]
-  | { readonly [key: string]: JsonValue };
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 export type JsonObject = { readonly [key: string]: JsonValue };
 
@@ -34,6 +28,7 @@ export function storable(value: JsonValue): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [storableText(key), storable(item)]));
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what Postgres cannot store
 const UNSTORABLE = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
 
 /** Text without NUL and lone surrogates; each becomes U+FFFD. */

@@ -1,3 +1,6 @@
+import type { JsonValue } from "./json.ts";
+import { operatorHold } from "./rest.ts";
+import { DEFAULT_DEADLINES, type Hold, type Outcome } from "./state.ts";
 import type {
   Approval,
   Call,
@@ -10,9 +13,6 @@ import type {
   StepBody,
   Verdict,
 } from "./step.ts";
-import type { JsonValue } from "./json.ts";
-import { operatorHold } from "./rest.ts";
-import { DEFAULT_DEADLINES, type Hold, type Outcome } from "./state.ts";
 
 /** All that the loop knows of a run when it decides what comes next. */
 export interface PlanInput {
@@ -114,14 +114,17 @@ function writtenAnswer(input: PlanInput, call: Call): { result: ResultKind; outp
   if (earlier === null) return null;
   return earlier.happened === "yes"
     ? { result: "answered_from_record", output: earlier.output }
-    : { result: "not_established", output: "NOT EXECUTED. An equal call was made before and nobody knows its outcome." };
+    : {
+        result: "not_established",
+        output: "NOT EXECUTED. An equal call was made before and nobody knows its outcome.",
+      };
 }
 
 /** An equal effect of this line of runs: it is answered from its record, never done twice. */
 function equalEffect(input: PlanInput, call: Call): LineEffect | null {
   if (call.effect.kind === "read" || call.effect.equalCallsAreDistinct) return null;
   const own = input.steps.flatMap(({ body }) => {
-    if (body.kind !== "tool_result" || body.callId === call.id) return [];
+    if (body.kind !== "tool_result") return [];
     if (body.result !== "succeeded" && body.result !== "not_established") return [];
     const { tool, argsHash, id: callId } = callOf(input, body.callId);
     const happened = body.result === "succeeded" ? ("yes" as const) : ("unknown" as const);

@@ -1,11 +1,11 @@
 import type { Actor, RunEvent } from "./event.ts";
 import { mayRaise } from "./event.ts";
-import { afterPause, atPresent, operatorHold, rest, toCancelling, toHold, toLost, toQueued } from "./rest.ts";
+import { afterPause, atPresent, operatorHold, rest, toCancelling, toLost, toQueued } from "./rest.ts";
 import type { Asked, RunState } from "./state.ts";
 import { DEFAULT_DEADLINES, NOW } from "./state.ts";
 import type { Status } from "./status.ts";
 import { isTerminal } from "./status.ts";
-import { CHOICES, type Cell, type Move, type Rule, TABLE } from "./table.ts";
+import { type Cell, CHOICES, type Move, type Rule, TABLE } from "./table.ts";
 
 /** What an event does to a run. `recorded` is a transition too: the status stays, the version grows. */
 export type Decision =
@@ -74,7 +74,8 @@ const MOVES: Readonly<Record<Move, MoveFunction>> = {
   clear_owner: on("EffectUnknown", (state, event) => unknown(state, event)),
   rest_end: on("Ended", (state, event) => {
     // Nobody would take in what they bring. A run that is being cancelled waits for them in its own status.
-    if (state.liveChildren > 0 && state.cancelRequestedAt === null) return { verdict: "refused", rule: "children_live" };
+    if (state.liveChildren > 0 && state.cancelRequestedAt === null)
+      return { verdict: "refused", rule: "children_live" };
     return released(state, { to: "end", status: event.status, outcome: event.outcome, reason: event.reason });
   }),
   settle: (state) => moved(state, settled(state, 1)),
@@ -119,8 +120,7 @@ const MOVES: Readonly<Record<Move, MoveFunction>> = {
     moved(state, rest({ ...state, pauseRequestedAt: null }, afterPause(atPresent(state), state.pausedAt))),
   retry: (state) => moved(state, retried(state)),
   skip: (state) => skip(state),
-  abort: (state) =>
-    moved(state, rest({ ...state, cancelRequestedAt: NOW, endReason: "aborted" }, { to: "queued" })),
+  abort: (state) => moved(state, rest({ ...state, cancelRequestedAt: NOW, endReason: "aborted" }, { to: "queued" })),
   settle_by_person: (state) => {
     if (state.openAttempts === 0) return { verdict: "refused", rule: "effect_not_open" };
     return moved(state, rest({ ...settled(state, 1), owner: keptOwner(state) }, { to: "queued" }));
@@ -224,6 +224,11 @@ function skip(state: RunState): Decision {
 
 function terminate(state: RunState, notEstablished: number): Decision {
   const cancelRequestedAt = state.cancelRequestedAt ?? NOW;
-  const stopped: RunState = { ...settled(state, notEstablished), owner: null, cancelRequestedAt, endReason: "terminated" };
+  const stopped: RunState = {
+    ...settled(state, notEstablished),
+    owner: null,
+    cancelRequestedAt,
+    endReason: "terminated",
+  };
   return moved(state, rest(stopped, { to: "queued" }));
 }

@@ -7,8 +7,7 @@ import type { Status } from "./status.ts";
  * wins: a stop request, an open attempt, a pause request, a quarantine, what was asked for.
  */
 export function rest(state: RunState, asked: Asked): RunState {
-  const settled: RunState =
-    state.openAttempts === 0 ? { ...state, lookUpsEndAt: null, lookUpsOver: false } : state;
+  const settled: RunState = state.openAttempts === 0 ? { ...state, lookUpsEndAt: null, lookUpsOver: false } : state;
   if (settled.cancelRequestedAt !== null) {
     const pending = settled.openAttempts > 0 || settled.liveChildren > 0 || settled.owner !== null;
     return pending ? toCancelling(settled, asked) : toCancelled(settled, asked);
@@ -32,7 +31,8 @@ export function atPresent(state: RunState): Asked {
 
 /** The same wish, with the time that a pause took given back to its deadlines. */
 export function afterPause(asked: Asked, pausedAt: Instant | null): Asked {
-  if (asked.to === "hold") return { to: "hold", hold: { ...asked.hold, deadline: since(asked.hold.deadline, pausedAt) } };
+  if (asked.to === "hold")
+    return { to: "hold", hold: { ...asked.hold, deadline: since(asked.hold.deadline, pausedAt) } };
   if (asked.to === "retrying" || asked.to === "look_up") return { ...asked, at: since(asked.at, pausedAt) };
   return asked;
 }
@@ -71,9 +71,17 @@ export function toLost(state: RunState, reason: string): RunState {
   };
 }
 
-export function toHold(state: RunState, hold: Hold): RunState {
+function toHold(state: RunState, hold: Hold): RunState {
   const { waitingFor, deadline: waitDeadline, onDeadline } = hold;
-  return { ...state, ...AT_REST, status: `waiting_${hold.kind}`, waitingFor, waitingSince: NOW, waitDeadline, onDeadline };
+  return {
+    ...state,
+    ...AT_REST,
+    status: `waiting_${hold.kind}`,
+    waitingFor,
+    waitingSince: NOW,
+    waitDeadline,
+    onDeadline,
+  };
 }
 
 export function toQueued(state: RunState): RunState {
@@ -139,7 +147,14 @@ function grant(state: RunState, asked: Asked): RunState {
     case "retrying":
       return { ...state, ...AT_REST, status: "retrying", retryAt: asked.at };
     case "end":
-      return { ...state, ...AT_REST, status: asked.status, outcome: asked.outcome, endReason: asked.reason, endedAt: NOW };
+      return {
+        ...state,
+        ...AT_REST,
+        status: asked.status,
+        outcome: asked.outcome,
+        endReason: asked.reason,
+        endedAt: NOW,
+      };
     case "queued":
     case "look_up":
       return toQueued(state);

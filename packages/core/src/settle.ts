@@ -46,7 +46,11 @@ export function judgeLookUp(
   return { do: "look_again", inMs: backoffMs(lookUps, LOOK_UP_BACKOFF) };
 }
 
-function keyIsValid(effect: Extract<EffectProperties, { kind: "effect" }>, attempt: OpenAttempt, nowMs: number): boolean {
+function keyIsValid(
+  effect: Extract<EffectProperties, { kind: "effect" }>,
+  attempt: OpenAttempt,
+  nowMs: number,
+): boolean {
   return effect.keyValidForMs !== null && nowMs - attempt.keyFirstUsedAtMs < effect.keyValidForMs;
 }
 

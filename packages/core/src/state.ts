@@ -47,7 +47,12 @@ export type Asked =
   | { readonly to: "hold"; readonly hold: Hold }
   | { readonly to: "retrying"; readonly at: Instant }
   | { readonly to: "look_up"; readonly at: Instant }
-  | { readonly to: "end"; readonly status: TerminalStatus; readonly outcome: Outcome | null; readonly reason: string | null };
+  | {
+      readonly to: "end";
+      readonly status: TerminalStatus;
+      readonly outcome: Outcome | null;
+      readonly reason: string | null;
+    };
 
 /**
  * The part of a run's row that transitions change. `version` pins all of it, except `openAttempts`, which steps

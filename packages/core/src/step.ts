@@ -105,7 +105,12 @@ export type StepBody =
       readonly outcome: Outcome | null;
       readonly usage: Usage;
     }
-  | { readonly kind: "model_failed"; readonly errorClass: ErrorClass; readonly code: string; readonly retryInMs: number }
+  | {
+      readonly kind: "model_failed";
+      readonly errorClass: ErrorClass;
+      readonly code: string;
+      readonly retryInMs: number;
+    }
   | { readonly kind: "intent"; readonly callId: string; readonly attempt: number }
   | {
       readonly kind: "call_failed";

@@ -6,26 +6,41 @@ import { STATUSES } from "../src/status.ts";
 import { aRun } from "./builders.ts";
 
 function offered(run: RunState, ...kinds: readonly ActorKind[]): readonly string[] {
-  const actions = actionsFor(run, kinds.map((kind) => ({ kind, id: "user:ann" })));
+  const actions = actionsFor(
+    run,
+    kinds.map((kind) => ({ kind, id: "user:ann" })),
+  );
   return Object.entries(actions).flatMap(([action, rule]) => (rule === null ? [action] : []));
 }
 
 function rulesFor(run: RunState, ...kinds: readonly ActorKind[]): Actions {
-  return actionsFor(run, kinds.map((kind) => ({ kind, id: "user:ann" })));
+  return actionsFor(
+    run,
+    kinds.map((kind) => ({ kind, id: "user:ann" })),
+  );
 }
 
 /** What each part may do with a run at rest in each status, by hand. */
 const OFFERED: readonly (readonly [(typeof STATUSES)[number], Partial<Record<ActorKind, readonly Action[]>>])[] = [
   ["queued", { requester: ["message", "cancel"], operator: ["message", "cancel", "pause"] }],
   ["running", { requester: ["message", "cancel"], operator: ["message", "cancel", "pause", "resume", "terminate"] }],
-  ["waiting_input", { requester: ["message", "answer", "cancel"], operator: ["message", "cancel", "pause", "terminate"] }],
+  [
+    "waiting_input",
+    { requester: ["message", "answer", "cancel"], operator: ["message", "cancel", "pause", "terminate"] },
+  ],
   ["waiting_approval", { approver: ["decide"], requester: ["message", "cancel"] }],
   ["waiting_dependency", { requester: ["message", "cancel"], operator: ["message", "cancel", "pause", "terminate"] }],
   ["waiting_operator", { operator: ["message", "cancel", "pause", "retry", "skip", "abort", "terminate"] }],
-  ["retrying", { requester: ["message", "cancel"], operator: ["message", "cancel", "pause", "retry_now", "terminate"] }],
+  [
+    "retrying",
+    { requester: ["message", "cancel"], operator: ["message", "cancel", "pause", "retry_now", "terminate"] },
+  ],
   [
     "outcome_unknown",
-    { operator: ["message", "cancel", "resume", "mark_done", "not_established", "terminate"], requester: ["message", "cancel"] },
+    {
+      operator: ["message", "cancel", "resume", "mark_done", "not_established", "terminate"],
+      requester: ["message", "cancel"],
+    },
   ],
   ["paused", { operator: ["message", "cancel", "pause", "resume", "terminate"], requester: ["message", "cancel"] }],
   ["lost", { operator: ["message", "cancel", "resume", "terminate"], requester: ["message", "cancel"] }],
@@ -58,16 +73,26 @@ describe("actionsFor", () => {
     expect(rulesFor(run, "requester").pause).toBe("not_yours_to_raise");
     expect(rulesFor(run, "requester", "operator").resume).toBe("not_paused");
     expect(rulesFor(run, "operator")).toMatchObject({ answer: "not_yours_to_raise", retry: "choice_not_offered" });
-    expect(rulesFor(run, "requester")).toMatchObject({ decide: "no_approval_pending", retry_as_new_run: "run_not_ended" });
+    expect(rulesFor(run, "requester")).toMatchObject({
+      decide: "no_approval_pending",
+      retry_as_new_run: "run_not_ended",
+    });
     expect(rulesFor(aRun("queued"), "requester").answer).toBe("nothing_asked");
   });
 
   test("says of a run that has ended that it has ended", () => {
     const rules = rulesFor(aRun("completed"), "requester", "approver", "operator");
-    expect(rules).toMatchObject({ message: "run_ended", answer: "run_ended", decide: "run_ended", cancel: "run_ended" });
+    expect(rules).toMatchObject({
+      message: "run_ended",
+      answer: "run_ended",
+      decide: "run_ended",
+      cancel: "run_ended",
+    });
   });
 
   test("refuses to skip over an effect whose outcome nobody knows", () => {
-    expect(rulesFor(aRun("waiting_operator", { openAttempts: 1, lookUpsOver: true }), "operator").skip).toBe("effect_unsettled");
+    expect(rulesFor(aRun("waiting_operator", { openAttempts: 1, lookUpsOver: true }), "operator").skip).toBe(
+      "effect_unsettled",
+    );
   });
 });

@@ -13,7 +13,10 @@ export const ALL_EVENTS: readonly RunEvent[] = [
   { type: "Released", retryAt: { inMs: 5_000 } },
   { type: "EffectUnknown", nextLookUp: { inMs: 2_000 }, lookUpsEnd: { inMs: 50_000 } },
   { type: "EffectUnknown", nextLookUp: null, lookUpsEnd: null },
-  ...(["owner", "late_evidence", "person"] as const).flatMap((by) => [effectSettled(by, true), effectSettled(by, false)]),
+  ...(["owner", "late_evidence", "person"] as const).flatMap((by) => [
+    effectSettled(by, true),
+    effectSettled(by, false),
+  ]),
   { type: "Ended", status: "completed", outcome: SUCCEEDED, reason: null },
   { type: "Ended", status: "failed", outcome: null, reason: "no_such_order" },
   { type: "OwnerGone", reason: "lease_expired" },
@@ -60,22 +63,20 @@ export function raiserOf(event: RunEvent): ActorKind {
 export const STEPS = ["open_attempt", "settle_attempt", "store_result", "start_child", "end_child"] as const;
 export type StepEffect = (typeof STEPS)[number];
 
-/** The run after a step, or null where its owner cannot commit it: a start needs `running` without a stop or pause mark. */
+/** The run after a step, or null where nobody can commit it: a start needs `running` without a mark, a result an owner. */
 export function afterStep(run: RunState, step: StepEffect): RunState | null {
+  const { openAttempts, liveChildren, takeovers } = run;
   const mayStart = run.status === "running" && run.pauseRequestedAt === null;
   const mayStore = run.status === "running" || (run.status === "cancelling" && run.owner !== null);
-  switch (step) {
-    case "open_attempt":
-      return mayStart && run.openAttempts === 0 ? { ...run, openAttempts: 1 } : null;
-    case "settle_attempt":
-      return mayStore && run.openAttempts > 0 ? { ...run, openAttempts: run.openAttempts - 1, takeovers: 0 } : null;
-    case "store_result":
-      return mayStore && run.takeovers > 0 ? { ...run, takeovers: 0 } : null;
-    case "start_child":
-      return mayStart && run.liveChildren === 0 ? { ...run, liveChildren: 1 } : null;
-    case "end_child":
-      return run.liveChildren > 0 ? { ...run, liveChildren: run.liveChildren - 1 } : null;
-  }
+  const effects: Readonly<Record<StepEffect, readonly [happens: boolean, changed: Partial<RunState>]>> = {
+    open_attempt: [mayStart && openAttempts === 0, { openAttempts: openAttempts + 1 }],
+    settle_attempt: [mayStore && openAttempts > 0, { openAttempts: openAttempts - 1, takeovers: 0 }],
+    store_result: [mayStore && takeovers > 0, { takeovers: 0 }],
+    start_child: [mayStart && liveChildren === 0, { liveChildren: liveChildren + 1 }],
+    end_child: [liveChildren > 0, { liveChildren: liveChildren - 1 }],
+  };
+  const [happens, changed] = effects[step];
+  return happens ? { ...run, ...changed } : null;
 }
 
 /** The run after an event by somebody who may raise it; the same object where the event does nothing. */
@@ -91,4 +92,3 @@ export function canHappen(run: RunState, event: RunEvent): boolean {
   if (event.type === "OperatorDecided") return event.notEstablished <= run.openAttempts;
   return event.type !== "OwnerGone" || run.owner !== null || run.status === "cancelling";
 }
-

@@ -54,10 +54,13 @@ describe("advance", () => {
     { kind: "no_answer" },
     anOrder("retry", "call_1"),
   ];
-  test.each(unfinished.map((body) => [body.kind, body] as const))("completes nothing with %s, but moves on", (_kind, body) => {
-    const before = rebuildCheckpoint(steps(aReply(["call_1"])), CALLS);
-    expect(advance(before, { seq: 2, body }, CALLS)).toEqual({ ...before, stepSeq: 2 });
-  });
+  test.each(unfinished.map((body) => [body.kind, body] as const))(
+    "completes nothing with %s, but moves on",
+    (_kind, body) => {
+      const before = rebuildCheckpoint(steps(aReply(["call_1"])), CALLS);
+      expect(advance(before, { seq: 2, body }, CALLS)).toEqual({ ...before, stepSeq: 2 });
+    },
+  );
 
   test("stays below 2 KB however many calls a turn has", () => {
     const ids = Array.from({ length: 500 }, (_, index) => `call_${String(index).padStart(26, "0")}`);
@@ -79,11 +82,15 @@ describe("nextInWords", () => {
     expect(nextInWords({ do: "settle_attempt", call, attempt })).toBe("settle attempt 2 of send_refund");
     expect(nextInWords({ do: "read_facts", facts: [] })).toBe("take in what arrived meanwhile");
     expect(nextInWords({ do: "call_model", turn: 3, afterMs: 0 })).toBe("ask the model, turn 3");
-    expect(nextInWords({ do: "execute", call, attempt: 2, approvalId: null, afterMs: 0 })).toBe("send_refund, attempt 2");
+    expect(nextInWords({ do: "execute", call, attempt: 2, approvalId: null, afterMs: 0 })).toBe(
+      "send_refund, attempt 2",
+    );
     expect(nextInWords({ do: "write_result", call, result: "answered_from_record", output: null })).toBe(
       "tell the model that send_refund was answered from record",
     );
-    expect(nextInWords({ do: "hold", hold: operatorHold("blocked", null), requests: [] })).toBe("wait for role:operator");
+    expect(nextInWords({ do: "hold", hold: operatorHold("blocked", null), requests: [] })).toBe(
+      "wait for role:operator",
+    );
     expect(nextInWords({ do: "end", status: "completed", outcome: SUCCEEDED })).toBe("end as succeeded");
   });
 });

@@ -1,4 +1,4 @@
-import { describe as group, expect, test } from "vitest";
+import { expect, describe as group, test } from "vitest";
 import { type Described, describe } from "../src/describe.ts";
 import { operatorHold } from "../src/rest.ts";
 import type { WaitingFor } from "../src/state.ts";
@@ -26,62 +26,90 @@ function waiting(status: Described["status"], waitingFor: WaitingFor | null, mor
 
 group("describe, a run that somebody works on", () => {
   test("in the queue", () => {
-    expect(sentence({ status: "queued", until: "tomorrow 12:00" })).toMatchInlineSnapshot(`"Waits for a free worker since 12:00, until tomorrow 12:00."`);
+    expect(sentence({ status: "queued", until: "tomorrow 12:00" })).toMatchInlineSnapshot(
+      `"Waits for a free worker since 12:00, until tomorrow 12:00."`,
+    );
   });
 
   test("running", () => {
     expect(sentence({ status: "running" })).toMatchInlineSnapshot(`"Working since 12:00."`);
-    expect(sentence({ status: "running", currentStep: "quote_refund" })).toMatchInlineSnapshot(`"Working (quote_refund) since 12:00."`);
+    expect(sentence({ status: "running", currentStep: "quote_refund" })).toMatchInlineSnapshot(
+      `"Working (quote_refund) since 12:00."`,
+    );
   });
 
   test("running, with a worker that has not been heard of", () => {
-    expect(sentence({ status: "running", currentStep: "quote_refund", ownerSilent: true })).toMatchInlineSnapshot(`"Was working (quote_refund); its worker has not been heard of since 12:00."`);
+    expect(sentence({ status: "running", currentStep: "quote_refund", ownerSilent: true })).toMatchInlineSnapshot(
+      `"Was working (quote_refund); its worker has not been heard of since 12:00."`,
+    );
   });
 
   test("retrying", () => {
-    expect(sentence({ status: "retrying", currentStep: "find_order", until: "12:05" })).toMatchInlineSnapshot(`"Waits to try again (find_order) since 12:00, until 12:05."`);
+    expect(sentence({ status: "retrying", currentStep: "find_order", until: "12:05" })).toMatchInlineSnapshot(
+      `"Waits to try again (find_order) since 12:00, until 12:05."`,
+    );
   });
 
   test("with an unknown outcome", () => {
-    expect(sentence({ status: "outcome_unknown", currentStep: "send_refund", until: "13:00" })).toMatchInlineSnapshot(`"Nobody knows yet whether the last call acted (send_refund); looked up since 12:00, until 13:00."`);
+    expect(sentence({ status: "outcome_unknown", currentStep: "send_refund", until: "13:00" })).toMatchInlineSnapshot(
+      `"Nobody knows yet whether the last call acted (send_refund); looked up since 12:00, until 13:00."`,
+    );
   });
 
   test("paused", () => {
-    expect(sentence({ status: "paused", until: "Monday" })).toMatchInlineSnapshot(`"Paused by an operator since 12:00, until Monday."`);
+    expect(sentence({ status: "paused", until: "Monday" })).toMatchInlineSnapshot(
+      `"Paused by an operator since 12:00, until Monday."`,
+    );
   });
 
   test("lost", () => {
-    expect(sentence({ status: "lost", until: "13:00" })).toMatchInlineSnapshot(`"Its worker is gone; waits to be recovered since 12:00, until 13:00."`);
+    expect(sentence({ status: "lost", until: "13:00" })).toMatchInlineSnapshot(
+      `"Its worker is gone; waits to be recovered since 12:00, until 13:00."`,
+    );
   });
 
   test("cancelling", () => {
-    expect(sentence({ status: "cancelling", currentStep: "send_refund", until: "12:10" })).toMatchInlineSnapshot(`"Stopping on request (send_refund) since 12:00, until 12:10."`);
+    expect(sentence({ status: "cancelling", currentStep: "send_refund", until: "12:10" })).toMatchInlineSnapshot(
+      `"Stopping on request (send_refund) since 12:00, until 12:10."`,
+    );
   });
 });
 
 group("describe, a run that waits", () => {
   test("for the requester", () => {
     const { waitingFor, onDeadline } = HOLDS.input;
-    expect(waiting("waiting_input", waitingFor, { onDeadline })).toMatchInlineSnapshot(`"Waits for an answer from user:ann since 12:00, until 18:00; then the agent is told that nobody answered."`);
+    expect(waiting("waiting_input", waitingFor, { onDeadline })).toMatchInlineSnapshot(
+      `"Waits for an answer from user:ann since 12:00, until 18:00; then the agent is told that nobody answered."`,
+    );
   });
 
   test("for approval", () => {
     const { waitingFor, onDeadline } = HOLDS.approval;
     const currentStep = "send_refund of 250.00 EUR";
-    expect(waiting("waiting_approval", waitingFor, { onDeadline, currentStep })).toMatchInlineSnapshot(`"Waits for approval of send_refund of 250.00 EUR by manager since 12:00, until 18:00; then it counts as rejected."`);
-    expect(waiting("waiting_approval", waitingFor)).toMatchInlineSnapshot(`"Waits for approval of a call by manager since 12:00, until 18:00."`);
+    expect(waiting("waiting_approval", waitingFor, { onDeadline, currentStep })).toMatchInlineSnapshot(
+      `"Waits for approval of send_refund of 250.00 EUR by manager since 12:00, until 18:00; then it counts as rejected."`,
+    );
+    expect(waiting("waiting_approval", waitingFor)).toMatchInlineSnapshot(
+      `"Waits for approval of a call by manager since 12:00, until 18:00."`,
+    );
     const either = { ...waitingFor, principal: "role:manager or role:finance" };
-    expect(waiting("waiting_approval", either)).toMatchInlineSnapshot(`"Waits for approval of a call by manager or finance since 12:00, until 18:00."`);
+    expect(waiting("waiting_approval", either)).toMatchInlineSnapshot(
+      `"Waits for approval of a call by manager or finance since 12:00, until 18:00."`,
+    );
   });
 
   test("for a service", () => {
     const { waitingFor, onDeadline } = HOLDS.dependency;
-    expect(waiting("waiting_dependency", waitingFor, { onDeadline })).toMatchInlineSnapshot(`"Waits for payments (pending) since 12:00, until 18:00; then an operator decides."`);
+    expect(waiting("waiting_dependency", waitingFor, { onDeadline })).toMatchInlineSnapshot(
+      `"Waits for payments (pending) since 12:00, until 18:00; then an operator decides."`,
+    );
   });
 
   test("for an operator", () => {
     const { waitingFor, onDeadline } = operatorHold("call_failed", "call_1");
-    expect(waiting("waiting_operator", waitingFor, { onDeadline })).toMatchInlineSnapshot(`"Waits for an operator (call failed) since 12:00, until 18:00; then it is escalated again."`);
+    expect(waiting("waiting_operator", waitingFor, { onDeadline })).toMatchInlineSnapshot(
+      `"Waits for an operator (call failed) since 12:00, until 18:00; then it is escalated again."`,
+    );
   });
 
   test("for somebody that its row does not name", () => {
@@ -89,33 +117,45 @@ group("describe, a run that waits", () => {
   });
 
   test("with a consequence that this version does not know", () => {
-    expect(waiting("waiting_input", HOLDS.input.waitingFor, { onDeadline: "page_somebody" })).toMatchInlineSnapshot(`"Waits for an answer from user:ann since 12:00, until 18:00."`);
+    expect(waiting("waiting_input", HOLDS.input.waitingFor, { onDeadline: "page_somebody" })).toMatchInlineSnapshot(
+      `"Waits for an answer from user:ann since 12:00, until 18:00."`,
+    );
   });
 });
 
 group("describe, a run that has ended", () => {
   test("with success, and only then says so", () => {
-    expect(sentence({ status: "completed", outcome: SUCCEEDED })).toMatchInlineSnapshot(`"Completed with success at 12:00."`);
+    expect(sentence({ status: "completed", outcome: SUCCEEDED })).toMatchInlineSnapshot(
+      `"Completed with success at 12:00."`,
+    );
     expect(sentence({ status: "completed" })).toMatchInlineSnapshot(`"Completed at 12:00."`);
   });
 
   test("in part", () => {
     const outcome = { kind: "partial", reason: "one of two orders was refunded" } as const;
-    expect(sentence({ status: "completed", outcome })).toMatchInlineSnapshot(`"Completed in part: one of two orders was refunded, at 12:00."`);
+    expect(sentence({ status: "completed", outcome })).toMatchInlineSnapshot(
+      `"Completed in part: one of two orders was refunded, at 12:00."`,
+    );
   });
 
   test("without having achieved anything", () => {
     const outcome = { kind: "blocked", step: "find_order", reason: "there is no such order" } as const;
-    expect(sentence({ status: "completed", outcome })).toMatchInlineSnapshot(`"Ended without achieving anything: there is no such order, at step find_order, at 12:00."`);
+    expect(sentence({ status: "completed", outcome })).toMatchInlineSnapshot(
+      `"Ended without achieving anything: there is no such order, at step find_order, at 12:00."`,
+    );
   });
 
   test("failed", () => {
-    expect(sentence({ status: "failed", endReason: "no_such_order" })).toMatchInlineSnapshot(`"Failed (no such order) at 12:00."`);
+    expect(sentence({ status: "failed", endReason: "no_such_order" })).toMatchInlineSnapshot(
+      `"Failed (no such order) at 12:00."`,
+    );
     expect(sentence({ status: "failed" })).toMatchInlineSnapshot(`"Failed at 12:00."`);
   });
 
   test("cancelled", () => {
-    expect(sentence({ status: "cancelled", endReason: "aborted" })).toMatchInlineSnapshot(`"Cancelled (aborted) at 12:00."`);
+    expect(sentence({ status: "cancelled", endReason: "aborted" })).toMatchInlineSnapshot(
+      `"Cancelled (aborted) at 12:00."`,
+    );
     expect(sentence({ status: "cancelled" })).toMatchInlineSnapshot(`"Cancelled at 12:00."`);
   });
 });

@@ -10,7 +10,7 @@ describe("canonicalJson", () => {
     [{ 10: "ten", 9: "nine", B: 0, a: 0, ä: 0, "": 0 }, '{"":0,"10":"ten","9":"nine","B":0,"a":0,"ä":0}'],
     [-0, "0"],
     [[1e21, 1e-7, 0.1, 9007199254740991], "[1e+21,1e-7,0.1,9007199254740991]"],
-    ["\u0000\b\n\"\\\u007f\u2028é😀", '"\\u0000\\b\\n\\"\\\\\u007f\u2028é😀"'],
+    ['\u0000\b\n"\\\u007f\u2028é😀', '"\\u0000\\b\\n\\"\\\\\u007f\u2028é😀"'],
     ["\ud800", '"\\ud800"'],
     [[], "[]"],
     [{}, "{}"],
@@ -19,7 +19,9 @@ describe("canonicalJson", () => {
   });
 
   test("sorts keys by their UTF-16 units, as RFC 8785 asks", () => {
-    expect(canonicalJson({ "\ufb33": 1, "😀": 2, "€": 3, "\r": 4, "1": 5 })).toBe('{"\\r":4,"1":5,"€":3,"😀":2,"\ufb33":1}');
+    expect(canonicalJson({ "\ufb33": 1, "😀": 2, "€": 3, "\r": 4, "1": 5 })).toBe(
+      '{"\\r":4,"1":5,"€":3,"😀":2,"\ufb33":1}',
+    );
   });
 
   test("takes __proto__ for a key like any other", () => {
@@ -57,7 +59,10 @@ describe("storableText", () => {
 
   test("leaves no NUL and nothing ill-formed, and keeps the length", () => {
     const text = fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units));
-    const hostile = fc.oneof(text, fc.array(fc.constantFrom("\u0000", "\ud800", "\udc00", "a")).map((units) => units.join("")));
+    const hostile = fc.oneof(
+      text,
+      fc.array(fc.constantFrom("\u0000", "\ud800", "\udc00", "a")).map((units) => units.join("")),
+    );
     fc.assert(
       fc.property(hostile, (given) => {
         const stored = storableText(given);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type PlanInput, plan } from "../src/plan.ts";
-import type { Approval, Call } from "../src/step.ts";
+import type { Approval, Call, StepBody } from "../src/step.ts";
 import {
   aCall,
   aFact,
@@ -80,7 +80,12 @@ describe("plan, a call that needs approval", () => {
       requests: [GATED],
       hold: {
         kind: "approval",
-        waitingFor: { kind: "approvers", principal: "role:manager or user:bob", subject: "call_1", reason: "refund_limit" },
+        waitingFor: {
+          kind: "approvers",
+          principal: "role:manager or user:bob",
+          subject: "call_1",
+          reason: "refund_limit",
+        },
         deadline: { inMs: 86_400_000 },
         onDeadline: "reject",
       },
@@ -90,7 +95,9 @@ describe("plan, a call that needs approval", () => {
   test("asks for all requests of its turn in one hold, until the first of their deadlines", () => {
     const sooner = { kind: "needs_approval", approval: { ...RULE, deadlineMs: 60_000 } } as const;
     const calls = [aCall(1), aCall(2, { verdict: NEEDS_APPROVAL }), aCall(3), aCall(4, { verdict: sooner })];
-    const next = plan(asked(calls, { steps: steps(aReply(["call_1", "call_2", "call_3", "call_4"]), aResult("call_1")) }));
+    const next = plan(
+      asked(calls, { steps: steps(aReply(["call_1", "call_2", "call_3", "call_4"]), aResult("call_1")) }),
+    );
     expect(next).toMatchObject({ do: "hold", requests: [calls[1], calls[3]], hold: { deadline: { inMs: 60_000 } } });
   });
 
@@ -108,7 +115,7 @@ describe("plan, a call that needs approval", () => {
       skipped: aCall(8, gated),
     };
     const approvals = [
-      anApproval(others.earlier, { state: "spent", validUntilMs: NOW_MS + 1 }),
+      anApproval(others.earlier, { state: "spent", validUntilMs: NOW_MS - 1 }),
       anApproval(others.pending),
       anApproval(others.approved, { state: "approved", validUntilMs: null }),
       anApproval(others.rejected, { state: "rejected" }),
@@ -160,19 +167,28 @@ describe("plan, a call that needs approval", () => {
   test("goes by the latest of its requests", () => {
     const lapsed = anApproval(GATED, { state: "approved", validUntilMs: NOW_MS });
     const anew = anApproval(GATED, { id: "approval_2", state: "approved", validUntilMs: NOW_MS + 1 });
-    expect(plan(asked([GATED], { approvals: [lapsed, anew] }))).toMatchObject({ do: "execute", approvalId: "approval_2" });
+    expect(plan(asked([GATED], { approvals: [lapsed, anew] }))).toMatchObject({
+      do: "execute",
+      approvalId: "approval_2",
+    });
   });
 
   test("tells the model of a rejection, with its reason", () => {
     const output = (reason: string) =>
       `NOT EXECUTED. The approval request was rejected (${reason}). Do not repeat this call and do not claim that it was done.`;
     const rejected = withApproval({ state: "rejected", note: "wrong order" });
-    expect(rejected).toEqual({ do: "write_result", call: GATED, result: "rejected", output: output("reason given: wrong order") });
+    expect(rejected).toEqual({
+      do: "write_result",
+      call: GATED,
+      result: "rejected",
+      output: output("reason given: wrong order"),
+    });
     expect(withApproval({ state: "rejected" })).toMatchObject({ output: output("no reason was given") });
   });
 
   test("tells the model that nobody decided in time", () => {
-    const output = "NOT EXECUTED. Nobody decided on the approval request before its deadline. Do not claim that it was done.";
+    const output =
+      "NOT EXECUTED. Nobody decided on the approval request before its deadline. Do not claim that it was done.";
     expect(withApproval({ state: "expired" })).toEqual({ do: "write_result", call: GATED, result: "expired", output });
   });
 
@@ -186,7 +202,11 @@ describe("plan, an effect that is equal to an earlier one", () => {
   const earlier = aCall(1, { effect, argsHash: "same" });
   const call = aCall(2, { effect, argsHash: "same", verdict: NEEDS_APPROVAL });
   const inThisRun = (result: "succeeded" | "not_established" | "failed", patch: Partial<Call> = {}) =>
-    plan(asked([earlier, { ...call, ...patch }], { steps: steps(aReply(["call_1", "call_2"]), aResult("call_1", { result })) }));
+    plan(
+      asked([earlier, { ...call, ...patch }], {
+        steps: steps(aReply(["call_1", "call_2"]), aResult("call_1", { result })),
+      }),
+    );
 
   test("is answered from the record of this run, without an approval", () => {
     expect(inThisRun("succeeded")).toEqual({
@@ -226,7 +246,8 @@ describe("plan, an effect that is equal to an earlier one", () => {
 
 describe("plan, a call that failed", () => {
   const call = aCall(1, { effect: anEffect() });
-  const after = (...bodies: Parameters<typeof steps>) => plan(asked([call], { steps: steps(aReply(["call_1"]), ...bodies) }));
+  const after = (...bodies: readonly StepBody[]) =>
+    plan(asked([call], { steps: steps(aReply(["call_1"]), ...bodies) }));
   const intent = (attempt: number) => ({ kind: "intent", callId: "call_1", attempt }) as const;
 
   test("is tried once more, after the wait that its failure asks for", () => {
@@ -256,7 +277,10 @@ describe("plan, a call that failed", () => {
   test("has its tries back after an operator's retry, and goes on numbering", () => {
     const failed = [aFailure("call_1", 1), aFailure("call_1", 2)];
     expect(after(...failed, anOrder("retry", "call_1"))).toMatchObject({ do: "execute", attempt: 3, afterMs: 0 });
-    expect(after(...failed, anOrder("retry", "call_1"), aFailure("call_1", 3))).toMatchObject({ do: "execute", attempt: 4 });
+    expect(after(...failed, anOrder("retry", "call_1"), aFailure("call_1", 3))).toMatchObject({
+      do: "execute",
+      attempt: 4,
+    });
     expect(after(...failed, anOrder("retry", "call_2"))).toMatchObject({ do: "hold" });
   });
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type PlanInput, plan } from "../src/plan.ts";
 import { operatorHold } from "../src/rest.ts";
 import { DEFAULT_DEADLINES, type Outcome } from "../src/state.ts";
+import type { StepBody } from "../src/step.ts";
 import {
   aCall,
   aFact,
@@ -21,7 +22,7 @@ function heldFor(reason: string) {
   return { do: "hold", hold: operatorHold(reason, null), requests: [] };
 }
 
-function after(bodies: Parameters<typeof steps>, patch: Partial<PlanInput> = {}) {
+function after(bodies: readonly StepBody[], patch: Partial<PlanInput> = {}) {
   return plan(anInput({ steps: steps(...bodies), ...patch }));
 }
 
@@ -131,7 +132,9 @@ describe("plan, arguments that a tool does not take", () => {
   });
 
   test("with a good turn between them are not, nor after an operator's retry", () => {
-    expect(after([...turn("call_1"), ...turn("call_3"), ...turn("call_4")], { calls })).toMatchObject({ do: "call_model" });
+    expect(after([...turn("call_1"), ...turn("call_3"), ...turn("call_4")], { calls })).toMatchObject({
+      do: "call_model",
+    });
     const retried = [...turn("call_1"), ...turn("call_2"), anOrder("retry", null)];
     expect(after(retried, { calls })).toMatchObject({ do: "call_model", turn: 3 });
     expect(after([...retried, ...turn("call_4")], { calls })).toMatchObject({ do: "call_model", turn: 4 });

@@ -26,7 +26,7 @@ const happenings = exploreRuns();
 const runs = [...new Map(happenings.map(({ before }) => [JSON.stringify(before), before])).values()];
 
 /** Events that need no worker: what the sweeper finds due, and what people may send through the api. */
-const WITHOUT_WORKERS = ALL_EVENTS.filter((event) =>
+const WITHOUT_WORKERS: readonly RunEvent[] = ALL_EVENTS.filter((event) =>
   (["sweeper", "requester", "operator"] as const).some((kind) => mayRaise(event, kind)),
 ).filter((event) => event.type !== "OwnerGone");
 
@@ -66,7 +66,9 @@ describe("all runs that can come about", () => {
   test("are of every status, and keep the constraints of their table", () => {
     expect(new Set(runs.map(({ status }) => status))).toEqual(new Set(STATUSES));
     const broken = happenings.filter(({ after: run }) => violations(run).length > 0);
-    expect(broken.slice(0, 3).map(({ before, by, after: run }) => ({ before, by, violations: violations(run) }))).toEqual([]);
+    expect(
+      broken.slice(0, 3).map(({ before, by, after: run }) => ({ before, by, violations: violations(run) })),
+    ).toEqual([]);
   });
 
   test("stay as they are after the end", () => {
@@ -76,7 +78,9 @@ describe("all runs that can come about", () => {
   });
 
   test("wait for an operator with an open attempt only when nobody looks it up any more", () => {
-    const forgotten = runs.filter((run) => run.status === "waiting_operator" && run.openAttempts > 0 && !run.lookUpsOver);
+    const forgotten = runs.filter(
+      (run) => run.status === "waiting_operator" && run.openAttempts > 0 && !run.lookUpsOver,
+    );
     expect(forgotten).toEqual([]);
   });
 
@@ -109,7 +113,8 @@ describe("reduce", () => {
     fc.assert(
       fc.property(pick, fc.constantFrom(...ALL_EVENTS), (run, event) => {
         const before = JSON.stringify(run);
-        for (const kind of ["worker", "operator", "sweeper", "requester"] as const) reduce(run, event, { kind, id: "x" });
+        for (const kind of ["worker", "operator", "sweeper", "requester"] as const)
+          reduce(run, event, { kind, id: "x" });
         expect(JSON.stringify(run)).toBe(before);
       }),
     );

@@ -80,7 +80,12 @@ describe("a request to stop", () => {
 
   test("leaves the run with its worker until it gives it back", () => {
     const run = nextOf(aRun("running", { openAttempts: 1 }), CANCEL);
-    expect(run).toMatchObject({ status: "cancelling", owner: "worker_1", cancelRequestedAt: NOW, nextReconcileAt: NOW });
+    expect(run).toMatchObject({
+      status: "cancelling",
+      owner: "worker_1",
+      cancelRequestedAt: NOW,
+      nextReconcileAt: NOW,
+    });
     expect(run.waitDeadline).toEqual({ inMs: DEFAULT_DEADLINES.cancelMs });
     expect(nextOf(aRun("running"), CANCEL).nextReconcileAt).toBeNull();
   });
@@ -152,7 +157,11 @@ describe("a settled attempt", () => {
   test("wakes no operator's hold that is about something else", () => {
     const { waitingFor } = aRun("waiting_operator");
     const run = anUnknownAtOperator({ waitingFor });
-    expect(nextOf(run, effectSettled("person", true))).toMatchObject({ status: "waiting_operator", openAttempts: 0, waitingFor });
+    expect(nextOf(run, effectSettled("person", true))).toMatchObject({
+      status: "waiting_operator",
+      openAttempts: 0,
+      waitingFor,
+    });
   });
 
   test("lets the owner that settled it carry on at once", () => {
@@ -170,7 +179,11 @@ describe("a settled attempt", () => {
 
 describe("look-ups", () => {
   test("have one end for an attempt, however often they are given back", () => {
-    const unknown = (lookUpsEnd: RunState["lookUpsEndAt"]): RunEvent => ({ type: "EffectUnknown", nextLookUp: { inMs: 7 }, lookUpsEnd });
+    const unknown = (lookUpsEnd: RunState["lookUpsEndAt"]): RunEvent => ({
+      type: "EffectUnknown",
+      nextLookUp: { inMs: 7 },
+      lookUpsEnd,
+    });
     const first = nextOf(aRun("running", { openAttempts: 1 }), unknown({ at: 100 }));
     expect(first).toMatchObject({ lookUpsEndAt: { at: 100 }, waitDeadline: { at: 100 } });
     const again = nextOf({ ...first, owner: "worker_2" }, unknown({ at: 900 }));
@@ -217,7 +230,10 @@ describe("an end", () => {
   test("is refused while a child is alive, unless the run is being cancelled", () => {
     const parent = aRun("running", { liveChildren: 1 });
     expect(decide(parent, COMPLETED)).toEqual({ verdict: "refused", rule: "children_live" });
-    expect(nextOf(aRun("cancelling", { liveChildren: 1 }), COMPLETED)).toMatchObject({ status: "cancelling", owner: null });
+    expect(nextOf(aRun("cancelling", { liveChildren: 1 }), COMPLETED)).toMatchObject({
+      status: "cancelling",
+      owner: null,
+    });
   });
 });
 
@@ -243,5 +259,22 @@ describe("what a write pins", () => {
       [aRun("queued"), CLAIMED],
     ];
     for (const [run, event] of free) expect(decide(run, event)).toMatchObject({ pinsSteps: false });
+  });
+});
+
+describe("deadlines that nobody chose", () => {
+  test("are those of the design", () => {
+    const [minute, hour, day] = [60_000, 3_600_000, 86_400_000] as const;
+    expect(DEFAULT_DEADLINES).toEqual({
+      queueMs: day,
+      inputMs: 7 * day,
+      approvalMs: day,
+      dependencyMs: day,
+      operatorMs: day,
+      lookUpsMs: hour,
+      lostMs: hour,
+      cancelMs: 10 * minute,
+      pauseReviewMs: 7 * day,
+    });
   });
 });

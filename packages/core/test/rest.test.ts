@@ -31,8 +31,9 @@ const EVIDENCE: readonly RunEvent[] = [effectSettled("late_evidence", true), eff
 const MARKED = { pauseRequestedAt: NOW };
 const THIRD_LOSS = { lostAt: NOW, lostReason: "lease_expired", takeovers: 2 };
 const WORKING = aRun("outcome_unknown", { owner: "worker_1" });
-const AT_REST = (["queued", "waiting_input", "waiting_approval", "waiting_dependency", "waiting_operator", "retrying"] as const)
-  .map((status) => aRun(status));
+const AT_REST = (
+  ["queued", "waiting_input", "waiting_approval", "waiting_dependency", "waiting_operator", "retrying"] as const
+).map((status) => aRun(status));
 
 /** What an operator waits for, in the fields that tell one reason from the other. */
 function operatorFor(reason: string, more: Partial<RunState> = {}): Partial<RunState> {
@@ -48,11 +49,16 @@ function each(events: readonly RunEvent[], run: RunState, next: Partial<RunState
 }
 
 const STOPPED: readonly Example[] = [
-  ...each([...GIVE_BACK, GONE, DEADLINE, operatorDecided("terminate")], aRun("cancelling"), { status: "cancelled", endedAt: NOW }),
+  ...each([...GIVE_BACK, GONE, DEADLINE, operatorDecided("terminate")], aRun("cancelling"), {
+    status: "cancelled",
+    endedAt: NOW,
+  }),
   [effectSettled("owner", true), aRun("cancelling", { openAttempts: 1 }), { status: "cancelled" }],
   ...each(EVIDENCE, aRun("cancelling", { openAttempts: 1, owner: null }), { status: "cancelled" }),
   [operatorDecided("not_established"), aRun("cancelling", { openAttempts: 1, owner: null }), { status: "cancelled" }],
-  ...[...AT_REST, aRun("paused")].map((run): Example => [CANCEL, run, { status: "cancelled", endReason: "changed_my_mind" }]),
+  ...[...AT_REST, aRun("paused")].map(
+    (run): Example => [CANCEL, run, { status: "cancelled", endReason: "changed_my_mind" }],
+  ),
   ...[...AT_REST.slice(1), aRun("running"), aRun("lost"), aRun("paused")].map(
     (run): Example => [operatorDecided("terminate"), run, { status: "cancelled", endReason: "terminated" }],
   ),
@@ -64,26 +70,50 @@ const STOPPED: readonly Example[] = [
 
 const OPEN = { openAttempts: 1 };
 const STOPPING: readonly Example[] = [OPEN, { liveChildren: 1 }].flatMap((pending): readonly Example[] => [
-  ...each([...GIVE_BACK, GONE], aRun("cancelling", pending), { status: "cancelling", owner: null, waitDeadline: { inMs: 3 } }),
-  [DEADLINE, aRun("cancelling", pending), { status: "cancelling", owner: null, waitDeadline: { inMs: DEFAULT_DEADLINES.cancelMs } }],
+  ...each([...GIVE_BACK, GONE], aRun("cancelling", pending), {
+    status: "cancelling",
+    owner: null,
+    waitDeadline: { inMs: 3 },
+  }),
+  [
+    DEADLINE,
+    aRun("cancelling", pending),
+    { status: "cancelling", owner: null, waitDeadline: { inMs: DEFAULT_DEADLINES.cancelMs } },
+  ],
   [operatorDecided("terminate"), aRun("cancelling", pending), { status: "cancelling", owner: null }],
-  [operatorDecided("terminate"), aRun("running", pending), { status: "cancelling", owner: null, endReason: "terminated" }],
+  [
+    operatorDecided("terminate"),
+    aRun("running", pending),
+    { status: "cancelling", owner: null, endReason: "terminated" },
+  ],
 ]);
 
 const STOPPING_WITH_ATTEMPT: readonly Example[] = [
   ...each([UNKNOWN], aRun("cancelling", OPEN), { status: "cancelling", owner: null, nextReconcileAt: { inMs: 2_000 } }),
   ...each([NO_LOOK_UP], aRun("cancelling", OPEN), { status: "cancelling", owner: null, nextReconcileAt: null }),
-  ...each([effectSettled("owner", true)], aRun("cancelling", { openAttempts: 2 }), { status: "cancelling", owner: null }),
-  ...each([...EVIDENCE, operatorDecided("not_established")], aRun("cancelling", OPEN), { status: "cancelling", owner: "worker_1" }),
+  ...each([effectSettled("owner", true)], aRun("cancelling", { openAttempts: 2 }), {
+    status: "cancelling",
+    owner: null,
+  }),
+  ...each([...EVIDENCE, operatorDecided("not_established")], aRun("cancelling", OPEN), {
+    status: "cancelling",
+    owner: "worker_1",
+  }),
   [CANCEL, anUnknownAtOperator(), { status: "cancelling", nextReconcileAt: null }],
   [operatorDecided("abort"), anUnknownAtOperator(), { status: "cancelling", endReason: "aborted" }],
   [operatorDecided("terminate"), anUnknownAtOperator(), { status: "cancelling", openAttempts: 1 }],
 ];
 
 const STOPPING_WITH_CHILD: readonly Example[] = [
-  ...[...AT_REST, aRun("paused")].map((run): Example => [CANCEL, { ...run, liveChildren: 1 }, { status: "cancelling", owner: null }]),
+  ...[...AT_REST, aRun("paused")].map(
+    (run): Example => [CANCEL, { ...run, liveChildren: 1 }, { status: "cancelling", owner: null }],
+  ),
   [operatorDecided("abort"), aRun("waiting_operator", { liveChildren: 1 }), { status: "cancelling" }],
-  [effectSettled("owner", true), aRun("cancelling", { openAttempts: 1, liveChildren: 1 }), { status: "cancelling", owner: null }],
+  [
+    effectSettled("owner", true),
+    aRun("cancelling", { openAttempts: 1, liveChildren: 1 }),
+    { status: "cancelling", owner: null },
+  ],
 ];
 
 const UNSETTLED: readonly Example[] = [
@@ -92,82 +122,156 @@ const UNSETTLED: readonly Example[] = [
     nextReconcileAt: NOW,
     waitDeadline: { inMs: DEFAULT_DEADLINES.lookUpsMs },
   }),
-  [UNKNOWN, aRun("running", OPEN), { status: "outcome_unknown", nextReconcileAt: { inMs: 2_000 }, waitDeadline: { inMs: 50_000 } }],
-  [UNKNOWN, WORKING, { status: "outcome_unknown", owner: null, nextReconcileAt: { inMs: 2_000 }, waitDeadline: { at: 9_000 } }],
+  [
+    UNKNOWN,
+    aRun("running", OPEN),
+    { status: "outcome_unknown", nextReconcileAt: { inMs: 2_000 }, waitDeadline: { inMs: 50_000 } },
+  ],
+  [
+    UNKNOWN,
+    WORKING,
+    { status: "outcome_unknown", owner: null, nextReconcileAt: { inMs: 2_000 }, waitDeadline: { at: 9_000 } },
+  ],
   ...each([RELEASED, TO_RETRY], WORKING, { status: "outcome_unknown", owner: null, nextReconcileAt: { at: 6_000 } }),
   [GONE, WORKING, { status: "outcome_unknown", owner: null, nextReconcileAt: NOW, lostReason: "lease_expired" }],
-  ...each([...EVIDENCE, ...BY_PERSON], aRun("outcome_unknown", { openAttempts: 2 }), { status: "outcome_unknown", openAttempts: 1 }),
+  ...each([...EVIDENCE, ...BY_PERSON], aRun("outcome_unknown", { openAttempts: 2 }), {
+    status: "outcome_unknown",
+    openAttempts: 1,
+  }),
   ...each([RECOVERED, DEADLINE], aRun("lost", OPEN), { status: "outcome_unknown", lostAt: NOW, nextReconcileAt: NOW }),
-  [operatorDecided("retry"), anUnknownAtOperator(), { status: "outcome_unknown", lookUpsOver: false, nextReconcileAt: NOW }],
+  [
+    operatorDecided("retry"),
+    anUnknownAtOperator(),
+    { status: "outcome_unknown", lookUpsOver: false, nextReconcileAt: NOW },
+  ],
 ];
 
 const LOOK_UPS_OVER: readonly Example[] = [
   [NO_LOOK_UP, aRun("running", OPEN), operatorFor("outcome_unknown", { lookUpsOver: true, openAttempts: 1 })],
   [NO_LOOK_UP, WORKING, operatorFor("outcome_unknown", { owner: null })],
   [DEADLINE, WORKING, operatorFor("outcome_unknown", { owner: null, lookUpsOver: true })],
-  ...each([...EVIDENCE, ...BY_PERSON], anUnknownAtOperator({ openAttempts: 2 }), operatorFor("outcome_unknown", { openAttempts: 1 })),
+  ...each(
+    [...EVIDENCE, ...BY_PERSON],
+    anUnknownAtOperator({ openAttempts: 2 }),
+    operatorFor("outcome_unknown", { openAttempts: 1 }),
+  ),
   [PAUSE, anUnknownAtOperator(), operatorFor("outcome_unknown", { pauseRequestedAt: NOW })],
 ];
 
 const LOOK_UPS_QUARANTINED: readonly Example[] = [
-  ...each([RECOVERED, DEADLINE], aRun("lost", { ...OPEN, ...THIRD_LOSS }), operatorFor("outcome_unknown", { lookUpsOver: true })),
+  ...each(
+    [RECOVERED, DEADLINE],
+    aRun("lost", { ...OPEN, ...THIRD_LOSS }),
+    operatorFor("outcome_unknown", { lookUpsOver: true }),
+  ),
   [GONE, { ...WORKING, takeovers: 2 }, operatorFor("outcome_unknown", { lookUpsOver: true })],
 ];
 
 const PAUSED: readonly Example[] = [
-  ...Object.values(HOLDS).map((hold): Example => [{ type: "Held", hold }, aRun("running", MARKED), resumesWith({ to: "hold", hold })]),
+  ...Object.values(HOLDS).map(
+    (hold): Example => [{ type: "Held", hold }, aRun("running", MARKED), resumesWith({ to: "hold", hold })],
+  ),
   [RELEASED, aRun("running", MARKED), resumesWith({ to: "queued" })],
   [TO_RETRY, aRun("running", MARKED), resumesWith({ to: "retrying", at: { inMs: 5_000 } })],
-  [COMPLETED, aRun("running", MARKED), resumesWith({ to: "end", status: "completed", outcome: SUCCEEDED, reason: null })],
-  [FAILED, aRun("running", MARKED), resumesWith({ to: "end", status: "failed", outcome: null, reason: "no_such_order" })],
+  [
+    COMPLETED,
+    aRun("running", MARKED),
+    resumesWith({ to: "end", status: "completed", outcome: SUCCEEDED, reason: null }),
+  ],
+  [
+    FAILED,
+    aRun("running", MARKED),
+    resumesWith({ to: "end", status: "failed", outcome: null, reason: "no_such_order" }),
+  ],
   [UNKNOWN, aRun("running", MARKED), resumesWith({ to: "look_up", at: { inMs: 2_000 } })],
   ...each([...EVIDENCE, ...BY_PERSON], aRun("outcome_unknown", MARKED), resumesWith({ to: "queued" })),
-  ...each([...EVIDENCE, ...BY_PERSON, effectSettled("owner", true)], anUnknownAtOperator(MARKED), resumesWith({ to: "queued" })),
+  ...each(
+    [...EVIDENCE, ...BY_PERSON, effectSettled("owner", true)],
+    anUnknownAtOperator(MARKED),
+    resumesWith({ to: "queued" }),
+  ),
   [RECOVERED, aRun("lost", MARKED), resumesWith({ to: "queued" })],
   [DEADLINE, aRun("lost", MARKED), resumesWith({ to: "hold", hold: operatorHold("lost", null) })],
-  [RECOVERED, aRun("lost", { ...MARKED, ...THIRD_LOSS }), resumesWith({ to: "hold", hold: operatorHold("quarantined", null) })],
+  [
+    RECOVERED,
+    aRun("lost", { ...MARKED, ...THIRD_LOSS }),
+    resumesWith({ to: "hold", hold: operatorHold("quarantined", null) }),
+  ],
   ...AT_REST.map((run): Example => [PAUSE, run, resumesWith(atPresent(run))]),
 ];
 
 const QUARANTINED: readonly Example[] = [
   ...each([RECOVERED, DEADLINE], aRun("lost", THIRD_LOSS), operatorFor("quarantined", { owner: null })),
-  ...each([...EVIDENCE, ...BY_PERSON], anUnknownAtOperator(THIRD_LOSS), operatorFor("quarantined", { openAttempts: 0 })),
+  ...each(
+    [...EVIDENCE, ...BY_PERSON],
+    anUnknownAtOperator(THIRD_LOSS),
+    operatorFor("quarantined", { openAttempts: 0 }),
+  ),
 ];
 
 const GRANTED: readonly Example[] = [
-  ...Object.values(HOLDS).map((hold): Example => [
-    { type: "Held", hold },
+  ...Object.values(HOLDS).map(
+    (hold): Example => [
+      { type: "Held", hold },
+      aRun("running"),
+      { ...heldAt(hold), status: `waiting_${hold.kind}`, owner: null },
+    ],
+  ),
+  [
+    RELEASED,
     aRun("running"),
-    { ...heldAt(hold), status: `waiting_${hold.kind}`, owner: null },
-  ]),
-  [RELEASED, aRun("running"), { status: "queued", queuedSince: NOW, waitDeadline: { inMs: DEFAULT_DEADLINES.queueMs } }],
+    { status: "queued", queuedSince: NOW, waitDeadline: { inMs: DEFAULT_DEADLINES.queueMs } },
+  ],
   [TO_RETRY, aRun("running"), { status: "retrying", retryAt: { inMs: 5_000 }, owner: null }],
   [UNKNOWN, aRun("running"), { status: "queued" }],
   [COMPLETED, aRun("running"), { status: "completed", outcome: SUCCEEDED, endedAt: NOW, owner: null }],
   [FAILED, aRun("running"), { status: "failed", endReason: "no_such_order", endedAt: NOW }],
   ...each([...EVIDENCE, ...BY_PERSON], WORKING, { status: "queued", owner: null, openAttempts: 0 }),
-  ...each([...EVIDENCE, ...BY_PERSON, effectSettled("owner", true)], anUnknownAtOperator(), { status: "queued", lookUpsOver: false }),
+  ...each([...EVIDENCE, ...BY_PERSON, effectSettled("owner", true)], anUnknownAtOperator(), {
+    status: "queued",
+    lookUpsOver: false,
+  }),
   [RECOVERED, aRun("lost"), { status: "queued", lostAt: NOW }],
   [RECOVERED, aRun("lost", { takeovers: 1 }), { status: "queued", takeovers: 1 }],
   [DEADLINE, aRun("lost"), operatorFor("lost")],
   [DEADLINE, aRun("queued"), operatorFor("queue_limit")],
   [DEADLINE, aRun("waiting_input"), { status: "queued", waitingFor: null }],
   [DEADLINE, aRun("waiting_approval"), { status: "queued" }],
-  [DEADLINE, aRun("waiting_dependency"), { status: "waiting_operator", waitingFor: operatorHold("deadline_passed", "call_1").waitingFor }],
+  [
+    DEADLINE,
+    aRun("waiting_dependency"),
+    { status: "waiting_operator", waitingFor: operatorHold("deadline_passed", "call_1").waitingFor },
+  ],
   [DEADLINE, aRun("waiting_input", { onDeadline: "operator" }), operatorFor("deadline_passed")],
   [DEADLINE, aRun("waiting_input", { onDeadline: "escalate" }), operatorFor("deadline_passed")],
-  ...AT_REST.slice(1, 4).map((run): Example => [ANSWERED, run, { status: "queued", waitingFor: null, onDeadline: null }]),
-  [operatorDecided("retry"), aRun("waiting_operator", THIRD_LOSS), { status: "queued", takeovers: 0, lostAt: null, lostReason: null }],
+  ...AT_REST.slice(1, 4).map(
+    (run): Example => [ANSWERED, run, { status: "queued", waitingFor: null, onDeadline: null }],
+  ),
+  [
+    operatorDecided("retry"),
+    aRun("waiting_operator", THIRD_LOSS),
+    { status: "queued", takeovers: 0, lostAt: null, lostReason: null },
+  ],
   [operatorDecided("skip"), aRun("waiting_operator"), { status: "queued" }],
   [RESUMED, aRun("paused"), { status: "queued", pauseRequestedAt: null, pausedAt: null, resumeTo: null }],
   [RESUMED, aRun("paused", { resumeTo: { to: "look_up", at: NOW } }), { status: "queued" }],
-  [RESUMED, aRun("paused", { resumeTo: { to: "retrying", at: { at: 4_000 } } }), { status: "retrying", retryAt: { inMs: 3_000 } }],
-  [RESUMED, aRun("paused", { resumeTo: { to: "end", status: "completed", outcome: SUCCEEDED, reason: null } }), { status: "completed" }],
-  ...Object.values(HOLDS).map((hold): Example => [
+  [
     RESUMED,
-    aRun("paused", { resumeTo: { to: "hold", hold: { ...hold, deadline: { at: 51_000 } } } }),
-    { status: `waiting_${hold.kind}`, waitDeadline: { inMs: 50_000 }, onDeadline: hold.onDeadline },
-  ]),
+    aRun("paused", { resumeTo: { to: "retrying", at: { at: 4_000 } } }),
+    { status: "retrying", retryAt: { inMs: 3_000 } },
+  ],
+  [
+    RESUMED,
+    aRun("paused", { resumeTo: { to: "end", status: "completed", outcome: SUCCEEDED, reason: null } }),
+    { status: "completed" },
+  ],
+  ...Object.values(HOLDS).map(
+    (hold): Example => [
+      RESUMED,
+      aRun("paused", { resumeTo: { to: "hold", hold: { ...hold, deadline: { at: 51_000 } } } }),
+      { status: `waiting_${hold.kind}`, waitDeadline: { inMs: 50_000 }, onDeadline: hold.onDeadline },
+    ],
+  ),
 ];
 
 const ARMS: readonly (readonly [string, readonly Example[]])[] = [
@@ -236,8 +340,14 @@ describe("afterPause", () => {
 
   test("gives back the time that was left when the pause began", () => {
     expect(afterPause(hold({ at: 5_000 }), { at: 2_000 })).toEqual(hold({ inMs: 3_000 }));
-    expect(afterPause({ to: "look_up", at: { at: 5_000 } }, { at: 2_000 })).toEqual({ to: "look_up", at: { inMs: 3_000 } });
-    expect(afterPause({ to: "retrying", at: { at: 1_000 } }, { at: 2_000 })).toEqual({ to: "retrying", at: { inMs: 0 } });
+    expect(afterPause({ to: "look_up", at: { at: 5_000 } }, { at: 2_000 })).toEqual({
+      to: "look_up",
+      at: { inMs: 3_000 },
+    });
+    expect(afterPause({ to: "retrying", at: { at: 1_000 } }, { at: 2_000 })).toEqual({
+      to: "retrying",
+      at: { inMs: 0 },
+    });
   });
 
   test("leaves alone what is not a moment of the clock, and what has none", () => {

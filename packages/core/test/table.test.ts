@@ -174,7 +174,17 @@ describe("reduce, every pair of status and event", () => {
   test("leaves out no status and no kind of event, fact, choice or settler", () => {
     expect([...AT_EASE_STATUSES.flat(), "outcome_unknown"].sort()).toEqual([...STATUSES].sort());
     const variant = (event: RunEvent) =>
-      JSON.stringify({ ...event, owner: 0, hold: 0, retryAt: 0, remaining: 0, reason: 0, outcome: 0, nextLookUp: 0, lookUpsEnd: 0 });
+      JSON.stringify({
+        ...event,
+        owner: 0,
+        hold: 0,
+        retryAt: 0,
+        remaining: 0,
+        reason: 0,
+        outcome: 0,
+        nextLookUp: 0,
+        lookUpsEnd: 0,
+      });
     const written = new Set([...AT_EASE, ...UNSETTLED].map(([event]) => variant(event)));
     expect(ALL_EVENTS.filter((event) => !written.has(variant(event)))).toEqual([]);
     const atEase = new Set(AT_EASE.map(([event]) => event.type));

@@ -3,7 +3,7 @@ import { canonicalJson } from "@holdpoint/core";
 import { COMMIT, STEP_READ_BACK } from "./commit-statement.ts";
 import type { Store } from "./db.ts";
 import { execute, executeBatch, failureKind } from "./execute.ts";
-import { type Artifact, type Message, type Settle, storableList } from "./transition.ts";
+import { type Artifact, type Message, type Settle, storableInput } from "./transition.ts";
 
 /** The start of something new, judged apart from the results that come with it: an intent before an effect's call. */
 export interface Start {
@@ -85,7 +85,7 @@ export async function commitSteps(
     throw new RangeError("A batch takes at most one commit per run");
   }
   const results = await executeBatch<StepCommit, CommitRow>(commits, (items) =>
-    execute(store, COMMIT, [store.tenantId, JSON.stringify(items.map(({ ord, item }) => inputOf(ord, item)))]),
+    execute(store, COMMIT, [store.tenantId, JSON.stringify(items.map(({ ord, item }) => storableInput(inputOf(ord, item))))]),
   );
   return Promise.all(
     commits.map(async (commit, index) => {
@@ -142,17 +142,17 @@ function inputOf(ord: number, commit: StepCommit): object {
     workerId: commit.workerId,
     epoch: commit.epoch,
     stepSeq: commit.stepSeq,
-    steps: storableList(commit.steps),
+    steps: commit.steps,
     start,
     approvalId: start?.approval?.id ?? null,
     argsHash: start?.approval?.argsHash ?? null,
     supersedes: start?.supersedes ?? null,
-    calls: storableList((commit.calls ?? []).map(callRow)),
-    messages: storableList(commit.messages),
-    settles: storableList(commit.settles),
-    finished: storableList(commit.finished),
+    calls: (commit.calls ?? []).map(callRow),
+    messages: commit.messages ?? [],
+    settles: commit.settles ?? [],
+    finished: commit.finished ?? [],
     readFacts: commit.readFacts ?? [],
-    artifacts: storableList(commit.artifacts),
+    artifacts: commit.artifacts ?? [],
     checkpoint: commit.checkpoint,
     currentStep: commit.currentStep,
     progressMs: commit.progressMs,

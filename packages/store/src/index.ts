@@ -27,10 +27,13 @@ export type { ApprovalDecision, DecideResult } from "./decide-approval.ts";
 export { decideApproval } from "./decide-approval.ts";
 export type { FailureKind } from "./execute.ts";
 export { failureKind } from "./execute.ts";
+export type { Violation } from "./find-violations.ts";
+export { findViolations } from "./find-violations.ts";
 export type { IdKind } from "./ids.ts";
 export { ID_PREFIXES, newId, newOperationId, showId } from "./ids.ts";
 export type { LoadedRun, SessionMessage } from "./load-run.ts";
 export { loadRun } from "./load-run.ts";
+export { loseAndRecover } from "./lose-runs.ts";
 export type { SaidFact } from "./record-fact.ts";
 export { recordFact } from "./record-fact.ts";
 export type { LateEvidence, LateEvidenceResult } from "./record-late-evidence.ts";
@@ -38,6 +41,15 @@ export { recordLateEvidence } from "./record-late-evidence.ts";
 export type { Refusal } from "./refusals.ts";
 export { recordRefusal } from "./refusals.ts";
 export type { Run } from "./run.ts";
+export type { ServerSettings } from "./server-settings.ts";
+export {
+  explainStartError,
+  queueProblem,
+  readEnvironment,
+  SERVER_ENV,
+  SERVER_USAGE,
+  serverSettings,
+} from "./server-settings.ts";
 export type { Session } from "./sessions.ts";
 export { createSession, findSession } from "./sessions.ts";
 export type { Submission, SubmitResult } from "./submit-run.ts";

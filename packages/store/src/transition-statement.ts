@@ -72,7 +72,7 @@ const text = (lockOption: string): string => `
 with input as materialized (
   select * from jsonb_to_recordset($2::jsonb) as i(
     ord int, "runId" uuid, expected int, "stepSeq" int, "fenceOwner" uuid, "fenceEpoch" int, "notAfter" jsonb,
-    "actorKind" text, "actorId" text, reason text, next jsonb, "attemptDelta" int, log jsonb,
+    "actorKind" text, "actorId" text, reason text, next jsonb, takeovers int, "attemptDelta" int, log jsonb,
     "closesApprovals" boolean, checkpoint jsonb, "currentStep" text, facts jsonb, messages jsonb, steps jsonb,
     settles jsonb, "lookUps" jsonb, requests jsonb, approvals jsonb, decisions jsonb, artifacts jsonb, late jsonb)
 ),
@@ -86,7 +86,7 @@ moved as (
     version = r.version + jsonb_array_length(i.log),
     step_seq = r.step_seq + jsonb_array_length(i.steps),
     owner = (i.next->>'owner')::uuid,
-    takeovers = (i.next->>'takeovers')::int,
+    takeovers = coalesce(i.takeovers, r.takeovers),
     look_ups_over = (i.next->>'lookUpsOver')::boolean,
     open_attempts = r.open_attempts + i."attemptDelta",
     external_ref = case when r.open_attempts + i."attemptDelta" > 0 then r.external_ref end,
@@ -150,13 +150,17 @@ export const CURRENT = statement(
   `select to_jsonb(r) as run from holdpoint.runs r where r.tenant_id = $1::uuid and r.id = $2::uuid`,
 );
 
-/** The row, and whether its transition at $3 is the one that this caller meant to make. */
+/**
+ * The row, and whether its transition at $3 is the one that this caller meant to make. One person may bring two facts at
+ * once, and their transitions look alike: what tells them apart is the id ($8) of what was stored with it.
+ */
 export const READ_BACK = statement(
   "read_back_transition",
   `select to_jsonb(r) as run, exists (
      select from holdpoint.transitions t
      where t.run_id = r.id and t.seq = $3::int and t.event = $4 and t.actor_kind = $5 and t.actor_id = $6
        and ($7::int is null or t.epoch = $7::int)
-   ) as ours
+   ) and ($8::uuid is null or exists (select from holdpoint.inbox f where f.id = $8::uuid)
+     or exists (select from holdpoint.decisions d where d.id = $8::uuid)) as ours
    from holdpoint.runs r where r.tenant_id = $1::uuid and r.id = $2::uuid`,
 );

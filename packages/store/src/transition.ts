@@ -114,7 +114,7 @@ export async function transition(
   const outcomes = await executeBatch<(typeof pending)[number], TransitionRow>(pending, (items) =>
     execute(store, options.skipLocked === true ? SKIPPING : WAITING, [
       store.tenantId,
-      JSON.stringify(items.map(({ ord, item }) => ({ ...item.input, ord }))),
+      JSON.stringify(items.map(({ ord, item }) => storableInput({ ...item.input, ord }))),
     ]),
   );
   return Promise.all(
@@ -183,28 +183,30 @@ function inputOf(
     actorId: actor.id,
     reason: reason ?? null,
     next: reduced.state,
+    // Steps reset them without a new version: a move that does not mean them must not bring back what it read.
+    takeovers: reduced.state.takeovers === run.state.takeovers ? null : reduced.state.takeovers,
     attemptDelta: reduced.state.openAttempts - run.state.openAttempts,
     log: reduced.log,
     closesApprovals: reduced.closesApprovals,
     checkpoint: writes.checkpoint ?? null,
     currentStep: writes.currentStep ?? null,
-    facts: storableList(writes.facts),
-    messages: storableList(writes.messages),
-    steps: storableList(writes.steps),
-    settles: storableList(writes.settles),
-    lookUps: storableList(writes.lookUps),
-    requests: storableList(writes.requests),
-    approvals: storableList(writes.approvals),
-    decisions: storableList(writes.decisions),
-    artifacts: storableList(writes.artifacts),
-    late: storableList(writes.late),
+    facts: writes.facts ?? [],
+    messages: writes.messages ?? [],
+    steps: writes.steps ?? [],
+    settles: writes.settles ?? [],
+    lookUps: writes.lookUps ?? [],
+    requests: writes.requests ?? [],
+    approvals: writes.approvals ?? [],
+    decisions: writes.decisions ?? [],
+    artifacts: writes.artifacts ?? [],
+    late: writes.late ?? [],
   };
 }
 
 /** Everything that is stored passes this boundary: text that Postgres cannot hold never blocks what belongs to it. */
-export function storableList(items: readonly object[] | undefined): JsonValue {
-  // Each item is plain data of the types above.
-  return storable((items ?? []) as unknown as JsonValue);
+export function storableInput(input: object): JsonValue {
+  // The inputs of the statements are plain data of the types above.
+  return storable(input as unknown as JsonValue);
 }
 
 async function conflict(store: Store, runId: string): Promise<TransitionResult> {
@@ -224,6 +226,7 @@ async function readBack(store: Store, input: Input, error: Error): Promise<Trans
     input.actorKind,
     input.actorId,
     input.fenceEpoch,
+    input.facts[0]?.id ?? input.decisions[0]?.id ?? null,
   ]);
   if (row === undefined) return { result: "notFound" };
   return row.ours

@@ -63,25 +63,49 @@ export function needsManager(amountMinor: bigint, policy: RefundPolicy): boolean
   return amountMinor > policy.managerLimitMinor;
 }
 
+/** What speaks against a refund. `lasting`: it could never have been otherwise, so no earlier attempt was sent either. */
+export interface RefundMismatch {
+  readonly code: string;
+  readonly message: string;
+  readonly lasting: boolean;
+}
+
 /**
  * Whether a refund that is about to be sent fits its order, whatever the model made of the quote: the payment, the
- * currency, and no more than is left. The window is not judged again: a manager's approval may take longer than it.
+ * currency, and no more than is left. What no manager has approved must be refundable now, and be no part of an amount
+ * that one would have to approve. What a manager has approved is not judged by the window again: the decision may take
+ * longer than it.
  *
  * @param operationId  the refund's own; what is recorded under it already is not counted against it.
  * @returns `null` when it fits, else what does not.
  */
-export function findRefundMismatch(order: Order, input: SendRefundInput, operationId: string): string | null {
-  if (input.payment_intent !== order.paymentIntent) return `payment_intent is not the one of ${order.id}`;
-  if (input.currency !== order.currency) return `${order.id} was paid in ${order.currency}`;
-  const remaining = remainingMinor(order, operationId);
-  if (BigInt(input.amount_minor) > remaining) return `only ${remaining} minor units of ${order.id} are left to refund`;
-  return null;
+export function findRefundMismatch(
+  order: Order,
+  input: SendRefundInput,
+  { operationId, policy, now }: { readonly operationId: string; readonly policy: RefundPolicy; readonly now: Date },
+): RefundMismatch | null {
+  const mismatch = (code: string, message: string, lasting = false) => ({ code, message, lasting });
+  if (input.payment_intent !== order.paymentIntent) {
+    return mismatch("wrong_payment", `payment_intent is not the one of ${order.id}`, true);
+  }
+  if (input.currency !== order.currency) {
+    return mismatch("wrong_currency", `${order.id} was paid in ${order.currency}`, true);
+  }
+  const before = { ...order, refunds: order.refunds.filter((refund) => refund.operationId !== operationId) };
+  const amount = BigInt(input.amount_minor);
+  const remaining = remainingMinor(before);
+  if (amount > remaining) {
+    return mismatch("more_than_left", `only ${remaining} minor units of ${order.id} are left to refund`);
+  }
+  if (needsManager(amount, policy)) return null;
+  const quote = judgeRefund(before, policy, now);
+  if (!quote.refundable) return mismatch(quote.reason, quote.why);
+  if (!quote.needs_manager) return null;
+  return mismatch("part_of_over_limit", `a manager decides on the ${remaining} minor units that are left, in one refund`);
 }
 
-function remainingMinor(order: Order, exceptOperation: string | null = null): bigint {
+function remainingMinor(order: Order): bigint {
   let remaining = order.totalMinor;
-  for (const refund of order.refunds) {
-    if (refund.status !== "failed" && refund.operationId !== exceptOperation) remaining -= refund.amountMinor;
-  }
+  for (const { status, amountMinor } of order.refunds) if (status !== "failed") remaining -= amountMinor;
   return remaining;
 }

@@ -20,10 +20,10 @@ export async function findOrder(pool: Pool, input: FindOrderInput): Promise<Find
 export async function quoteRefund(
   pool: Pool,
   input: Pick<QuoteRefundInput, "order_id">,
-  now: Date,
+  { policy, now }: { readonly policy: RefundPolicy; readonly now: Date },
 ): Promise<QuoteRefundOutput> {
   const order = await readOrder(pool, input.order_id);
-  if (order !== null) return judgeRefund(order, await readPolicy(pool), now);
+  if (order !== null) return judgeRefund(order, policy, now);
   const why = "There is no order with this number.";
   return { refundable: false, order_id: input.order_id, reason: "no_such_order", why };
 }
@@ -57,7 +57,7 @@ export async function readPolicy(pool: Pool): Promise<RefundPolicy> {
     "select window_days, manager_limit_minor from refund_desk.policy",
   );
   const row = rows[0];
-  if (row === undefined) throw new Error("the refund desk has no policy; seed its database first (seedOrders)");
+  if (row === undefined) throw new Error("the refund desk's database has no policy; run apps/refund-desk/src/main-setup.ts");
   return { windowDays: row.window_days, managerLimitMinor: BigInt(row.manager_limit_minor) };
 }
 

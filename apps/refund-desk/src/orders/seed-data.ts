@@ -31,6 +31,7 @@ export interface SeedCustomer {
 
 export const SEED_POLICY: RefundPolicy = { windowDays: 30, managerLimitMinor: 10_000n };
 
+const DAY_MS = 24 * 60 * 60 * 1_000;
 const FIRST_NUMBER = 4_200;
 const ORDER_COUNT = 300;
 const CUSTOMER_COUNT = 60;
@@ -52,6 +53,18 @@ const ITEMS = [
 /** The seed, the same every time: about 300 orders, ord_4200 to ord_4499, of 60 customers. */
 export function listSeedOrders(): readonly SeedOrder[] {
   return Array.from({ length: ORDER_COUNT }, (_, index) => seedOrder(FIRST_NUMBER + index));
+}
+
+/** An order's dates as ISO text, counted back from `now`. */
+export function datesOf(
+  { orderedDaysAgo, deliveredDaysAgo }: Pick<SeedOrder, "orderedDaysAgo" | "deliveredDaysAgo">,
+  now: Date,
+): { readonly ordered_at: string; readonly delivered_at: string | null } {
+  const daysBefore = (days: number) => new Date(now.getTime() - days * DAY_MS).toISOString();
+  return {
+    ordered_at: daysBefore(orderedDaysAgo),
+    delivered_at: deliveredDaysAgo === null ? null : daysBefore(deliveredDaysAgo),
+  };
 }
 
 function seedOrder(number: number): SeedOrder {

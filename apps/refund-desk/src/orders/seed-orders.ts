@@ -1,7 +1,5 @@
 import type { Pool } from "pg";
-import { listSeedOrders, SEED_POLICY } from "./seed-data.ts";
-
-const DAY_MS = 24 * 60 * 60 * 1_000;
+import { datesOf, listSeedOrders, SEED_POLICY } from "./seed-data.ts";
 
 /**
  * Writes the seed where it is missing; what is there stays as it is. One statement, safe from several processes at once.
@@ -10,7 +8,6 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
  * @returns how many orders were new.
  */
 export async function seedOrders(pool: Pool, now: Date): Promise<{ readonly added: number }> {
-  const daysBefore = (days: number) => new Date(now.getTime() - days * DAY_MS).toISOString();
   const orders = listSeedOrders().map((order) => ({
     id: order.id,
     customer_id: order.customer.id,
@@ -20,8 +17,7 @@ export async function seedOrders(pool: Pool, now: Date): Promise<{ readonly adde
     currency: order.currency,
     total_minor: order.totalMinor,
     refunded_minor: order.refundedMinor,
-    ordered_at: daysBefore(order.orderedDaysAgo),
-    delivered_at: order.deliveredDaysAgo === null ? null : daysBefore(order.deliveredDaysAgo),
+    ...datesOf(order, now),
     items: order.items,
   }));
   const { rows } = await pool.query<{ added: number }>(SEED, [

@@ -1,7 +1,7 @@
 import type { Answer } from "./stripe-error.ts";
 
 /** How long a used idempotency key is remembered. */
-export const KEY_MEMORY_MS = 24 * 60 * 60 * 1_000;
+const KEY_MEMORY_MS = 24 * 60 * 60 * 1_000;
 
 /** A payment that can be refunded; amounts in minor units, `created` in Unix seconds. */
 export interface PaymentIntent {

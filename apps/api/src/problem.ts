@@ -1,0 +1,94 @@
+import type { Problem, ProblemCode, RefusalRule } from "@holdpoint/protocol";
+import type { MovedBy } from "@holdpoint/store/read";
+import { shown, showActor } from "./show.ts";
+
+type Extras = Pick<Problem, "rule" | "event" | "runStatus" | "decided" | "mistakes">;
+
+/** An answer that is no success; what the caller reads. */
+export class ApiProblem extends Error {
+  readonly status: number;
+  readonly code: ProblemCode;
+  readonly extras: Extras;
+  constructor(status: number, code: ProblemCode, { detail, ...extras }: { readonly detail: string } & Extras) {
+    super(detail);
+    this.name = "ApiProblem";
+    this.status = status;
+    this.code = code;
+    this.extras = extras;
+  }
+}
+
+const TITLES: Readonly<Record<ProblemCode, string>> = {
+  refused: "Refused",
+  invalid_request: "The request is not valid",
+  malformed_body: "The body cannot be read",
+  body_too_large: "The body is too large",
+  unsupported_media_type: "The body's media type is not known here",
+  unauthenticated: "Nobody is named",
+  forbidden: "Not allowed",
+  not_found: "Not found",
+  agent_unknown: "The agent is not known",
+  idempotency_key_reused: "The idempotency key was used for something else",
+  unavailable: "Not available at present",
+  internal: "Something went wrong here",
+};
+
+/** The problem as it is sent. */
+export function toBody({ status, code, message, extras }: ApiProblem, requestId: string): Problem {
+  return { type: `urn:holdpoint:problem:${code}`, title: TITLES[code], status, detail: message, code, requestId, ...extras };
+}
+
+export function notFound(what: string): ApiProblem {
+  return new ApiProblem(404, "not_found", { detail: `There is no such ${what}, or it is not yours to see.` });
+}
+
+/** What was refused, and who did what before, so that it is not possible any more. */
+export interface Refused {
+  readonly rule: RefusalRule;
+  readonly event: string;
+  readonly runStatus: string;
+  readonly decided: Problem["decided"];
+}
+
+/** A refusal that the store has recorded. */
+export function refused({ rule, event, runStatus, decided }: Refused): ApiProblem {
+  const by = decided === undefined ? "" : ` (${decided.what} by ${decided.by} at ${decided.at})`;
+  const detail = `${RULES[rule].replace("{status}", runStatus)}${by}`;
+  return new ApiProblem(409, "refused", { detail, rule, event, runStatus, ...(decided === undefined ? {} : { decided }) });
+}
+
+/** The transition that brought a run's present status, in the words of a problem. */
+export function movedByOf({ actorKind, actorId, atMs }: MovedBy, status: string): NonNullable<Problem["decided"]> {
+  const actor = showActor(actorKind, actorId);
+  return { by: `${actor.kind} ${actor.id}`, what: status, at: shown(atMs) };
+}
+
+/** What each rule means, and what to do. */
+const RULES: Readonly<Record<RefusalRule, string>> = {
+  already_submitted: "The run was submitted before.",
+  run_ended: "The run has ended, and an ended run never changes. To do it again, retry it as a new run.",
+  not_running: "Nobody works on the run now, so there is no call of it to settle.",
+  not_owned: "Only the run's owner may do this.",
+  not_paused: "The run is not paused.",
+  effect_unsettled: "Nobody knows yet whether the run's last call acted. Wait for its look-up, or settle it as an operator.",
+  effect_not_open: "No call of the run is open, so there is nothing to settle.",
+  children_live: "The run has child runs that have not ended. Stop them first.",
+  nothing_to_skip: "The run does not wait for a call that could be skipped.",
+  choice_not_offered: "This choice is not offered while the run is {status}; its `actions` say what is.",
+  not_yours_to_raise: "Your part in this run does not allow this; its `actions` say what it does.",
+  nothing_asked: "The run has not asked anything.",
+  no_approval_pending: "No approval request of the run is open.",
+  run_not_ended: "Only an ended run can be done again. Cancel it first.",
+  attempt_open: "A call of the run is still open; settle it first.",
+  line_is_live: "Another run of the same line has not ended; only one at a time may do it again.",
+  hold_is_over: "The question that this answers is over; look at the run and answer what it asks now.",
+  not_an_approver: "You are not among those who may decide this request.",
+  own_request: "Nobody decides a request of their own run. Ask somebody else.",
+  hash_mismatch: "The decision was made on other arguments than the ones that would run. Look at the request again.",
+  already_decided: "The request was decided before; the first decision counts.",
+  approval_expired: "The time to decide this request is over.",
+  approval_withdrawn: "The request was withdrawn, since the run went another way.",
+  deadline_passed: "The deadline has passed.",
+  attempt_not_named: "Name the open attempts that you speak of in `attempts`: exactly one, or for `terminate` all of them.",
+  busy: "The run kept changing while this was tried. Try again.",
+};

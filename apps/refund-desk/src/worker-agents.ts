@@ -1,0 +1,35 @@
+import type { Agent } from "@holdpoint/runtime";
+import { createRefundAgent } from "./agent.ts";
+import { type Env, readDeskConfig } from "./desk-config.ts";
+import { openOrders } from "./orders/orders-database.ts";
+import { readPolicy } from "./orders/read-order.ts";
+import { createPayments } from "./payments.ts";
+
+/** What a worker runs, until it closes it. */
+export interface OpenedAgents {
+  readonly agents: Agent[];
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Opens the refund desk for a worker (`worker --agents <this module>`). Reads the configuration and the policy once.
+ *
+ * @throws {Error} the configuration is wrong (all mistakes together), or the orders cannot be opened or were not set up.
+ */
+export async function openAgents(env: Env): Promise<OpenedAgents> {
+  const { databaseUrl, payments, model } = readDeskConfig(env);
+  const orders = await openOrders(databaseUrl, reportLostConnection);
+  try {
+    const policy = await readPolicy(orders.pool);
+    const agent = createRefundAgent({ model, orders, payments: createPayments(payments), policy });
+    return { agents: [agent], close: () => orders[Symbol.asyncDispose]() };
+  } catch (error) {
+    await orders[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+function reportLostConnection(error: Error): void {
+  const line = { level: "warn", event: "orders.connection_lost", message: error.message };
+  process.stderr.write(`${JSON.stringify(line)}\n`);
+}

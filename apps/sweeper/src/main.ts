@@ -1,0 +1,34 @@
+#!/usr/bin/env node
+import { once } from "node:events";
+import { openPublisher } from "@holdpoint/queue";
+import { explainStartError, newId, openStore, showId } from "@holdpoint/store";
+import { pino } from "pino";
+import { asksForHelp, readConfig, USAGE } from "./config.ts";
+import { runSweeper } from "./run-sweeper.ts";
+
+async function main(): Promise<void> {
+  if (asksForHelp(process.argv.slice(2))) {
+    process.stdout.write(USAGE);
+    return;
+  }
+  const config = readConfig(process.env);
+  const log = pino({ level: config.logLevel, base: { service: "sweeper", pid: process.pid } });
+  await using store = openStore({ url: config.databaseUrl, pooled: config.pooled, maxConnections: 4, applicationName: "holdpoint sweeper" });
+  await store.pool.query("select 1 from holdpoint.runs limit 0");
+  await using publisher = openPublisher(config.queue);
+  const id = `sweeper-${showId("worker", newId()).slice(-6)}`;
+  const stop = new AbortController();
+  void Promise.race([once(process, "SIGTERM"), once(process, "SIGINT"), once(process, "disconnect")]).then(() => stop.abort());
+  log.info({ event: "sweeper.started", id, sweepMs: config.sweepMs, graceMs: config.graceMs }, "sweeper started");
+  process.send?.({ event: "sweeper.started", pid: process.pid });
+  await runSweeper({ ...config, store, publisher, id, log }, stop.signal);
+  log.info({ event: "sweeper.stopped", id }, "sweeper stopped");
+}
+
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`holdpoint sweeper: ${explainStartError(error)}\n`);
+  process.exitCode = 1;
+}
+process.disconnect?.();

@@ -1,0 +1,41 @@
+import { queueProblem, readEnvironment, SERVER_ENV, type ServerSettings, serverSettings } from "@holdpoint/store";
+import { z } from "zod";
+
+/** What a worker is configured with, by environment. Times in milliseconds. */
+export interface WorkerConfig extends ServerSettings {
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  readonly drainMs: number;
+}
+
+const Milliseconds = z.coerce.number().int().min(100).max(3_600_000);
+
+const Env = z
+  .object({
+    ...SERVER_ENV,
+    HOLDPOINT_LEASE_MS: Milliseconds.default(15_000),
+    HOLDPOINT_RENEW_MS: Milliseconds.default(5_000),
+    HOLDPOINT_DRAIN_MS: Milliseconds.default(30_000),
+  })
+  .superRefine((env, context) => {
+    const pooler = queueProblem(env);
+    if (pooler !== null) context.addIssue({ code: "custom", path: ["HOLDPOINT_QUEUE_DATABASE_URL"], message: pooler });
+    if (env.HOLDPOINT_RENEW_MS * 3 <= env.HOLDPOINT_LEASE_MS) return;
+    const message = "must fit three times into HOLDPOINT_LEASE_MS";
+    context.addIssue({ code: "custom", path: ["HOLDPOINT_RENEW_MS"], message });
+  });
+
+/**
+ * Reads the configuration.
+ *
+ * @throws {Error} names every mistake at once.
+ */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): WorkerConfig {
+  const env = readEnvironment(Env, environment);
+  return Object.freeze({
+    ...serverSettings(env),
+    leaseMs: env.HOLDPOINT_LEASE_MS,
+    renewMs: env.HOLDPOINT_RENEW_MS,
+    drainMs: env.HOLDPOINT_DRAIN_MS,
+  });
+}

@@ -1,0 +1,28 @@
+import type { Agent } from "@holdpoint/runtime";
+
+/** The agents of a worker, and what they hold open. */
+export interface OpenedAgents {
+  readonly agents: readonly Agent[];
+  close(): Promise<void>;
+}
+
+/**
+ * Loads the agents from a module's `openAgents(env)`.
+ *
+ * @throws {Error} the module cannot be loaded or does not give agents; says what is expected.
+ */
+export async function loadAgents(module: string, env: NodeJS.ProcessEnv): Promise<OpenedAgents> {
+  const loaded: unknown = await import(module);
+  const open = typeof loaded === "object" && loaded !== null && "openAgents" in loaded ? loaded.openAgents : undefined;
+  if (typeof open !== "function") throw new Error(`${module} has no function openAgents(env)`);
+  const opened: unknown = await open(env);
+  if (!isOpened(opened) || opened.agents.length === 0) {
+    throw new Error(`openAgents of ${module} must give { agents, close } with at least one agent`);
+  }
+  return opened;
+}
+
+function isOpened(value: unknown): value is OpenedAgents {
+  if (typeof value !== "object" || value === null || !("agents" in value) || !("close" in value)) return false;
+  return Array.isArray(value.agents) && typeof value.close === "function";
+}

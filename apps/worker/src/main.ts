@@ -1,0 +1,36 @@
+#!/usr/bin/env node
+import { once } from "node:events";
+import { openPublisher } from "@holdpoint/queue";
+import { explainStartError, openStore } from "@holdpoint/store";
+import { pino } from "pino";
+import { readConfig } from "./config.ts";
+import { readArguments, USAGE } from "./options.ts";
+import { supervise } from "./supervise.ts";
+
+async function main(): Promise<number> {
+  const given = readArguments(process.argv.slice(2), process.cwd());
+  if (given === null) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  const config = readConfig(process.env);
+  const log = pino({ level: config.logLevel, base: { service: "supervisor", pid: process.pid } });
+  await using store = openStore({ url: config.databaseUrl, pooled: config.pooled, maxConnections: 2 });
+  await store.pool.query("select 1 from holdpoint.workers limit 0");
+  await using publisher = openPublisher(config.queue);
+  const supervisor = supervise({ ...given, store, publisher, log });
+  const stopped = Promise.race([once(process, "SIGTERM"), once(process, "SIGINT"), once(process, "disconnect")]);
+  const failure = await Promise.race([stopped.then(() => null), supervisor.failed]);
+  await supervisor.stop();
+  if (failure === null) return 0;
+  process.stderr.write(`holdpoint worker: ${failure}\n`);
+  return 1;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.stderr.write(`holdpoint worker: ${explainStartError(error)}\n`);
+  process.exitCode = 1;
+}
+process.disconnect?.();

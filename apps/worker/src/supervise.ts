@@ -1,0 +1,106 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Publisher } from "@holdpoint/queue";
+import type { Log } from "@holdpoint/runtime";
+import { findOwnedBy, loseAndRecover, markExited, newId, type Store } from "@holdpoint/store";
+import type { WorkerArguments } from "./options.ts";
+
+export interface SupervisorOptions extends WorkerArguments {
+  readonly store: Store;
+  readonly publisher: Publisher;
+  readonly log: Log;
+}
+
+/** Keeps a number of working processes alive. */
+export interface Supervisor {
+  /** Resolves when a process could not even start; then nothing is started again. */
+  readonly failed: Promise<string>;
+  /** Lets all processes drain and waits for their end. */
+  stop(): Promise<void>;
+}
+
+const CHILD = new URL("./child.ts", import.meta.url);
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 10_000;
+/** A process that lived this long is started again at once when it ends. */
+const STEADY_MS = 5_000;
+/** A dead client's last statement may still commit until its time-out on the server. */
+const LAST_STATEMENT_MS = 10_500;
+const RUNS_LIMIT = 1_000;
+
+/** Forks the working processes. Each gets a fresh id; at its end its runs are given back at once. */
+export function supervise(options: SupervisorOptions): Supervisor {
+  const { processes, log } = options;
+  const stopping = new AbortController();
+  const children = new Set<ChildProcess>();
+  const failed = Promise.withResolvers<string>();
+
+  const keepAlive = async (): Promise<void> => {
+    let pauseMs = 0;
+    while (!stopping.signal.aborted) {
+      const startedMs = performance.now();
+      const workerId = newId();
+      const child = startChild(options, workerId);
+      children.add(child);
+      child.on("message", (message) => reportFailure(message, failed.resolve));
+      const [code, signal] = await once(child, "exit");
+      children.delete(child);
+      log.warn({ event: "worker.exited", workerId, pid: child.pid, code, signal }, "worker exited");
+      await giveBackRuns(options, workerId);
+      void giveBackLater(options, workerId, stopping.signal);
+      const steady = performance.now() - startedMs > STEADY_MS;
+      pauseMs = steady ? 0 : Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, pauseMs * 2));
+      if (!stopping.signal.aborted) await pause(pauseMs, stopping.signal);
+    }
+  };
+  const loops = Array.from({ length: processes }, keepAlive);
+  return {
+    failed: failed.promise,
+    stop: async () => {
+      stopping.abort();
+      for (const child of children) child.kill("SIGTERM");
+      await Promise.all(loops);
+    },
+  };
+}
+
+function startChild({ agents, slots }: SupervisorOptions, workerId: string): ChildProcess {
+  return fork(CHILD, [workerId, agents, String(slots)], { execArgv: [], stdio: ["ignore", "inherit", "inherit", "ipc"] });
+}
+
+function reportFailure(message: unknown, report: (message: string) => void): void {
+  if (typeof message !== "object" || message === null || !("event" in message) || !("message" in message)) return;
+  if (message.event === "worker.failed") report(String(message.message));
+}
+
+/** The process is known to have ended: nobody has to wait for its lease. */
+async function giveBackRuns({ store, publisher, log }: SupervisorOptions, workerId: string): Promise<void> {
+  try {
+    await markExited(store, workerId);
+    const owned = await findOwnedBy(store, workerId, RUNS_LIMIT);
+    if (owned.length === 0) return;
+    const actor = { kind: "supervisor", id: `supervisor-${process.pid}` } as const;
+    const moved = await loseAndRecover(
+      store,
+      owned.map(({ run }) => run),
+      { actor, reason: "process_exited" },
+    );
+    const ready = moved.filter(({ state }) => state.status === "queued" || state.status === "outcome_unknown");
+    await publisher.publish(ready.map(({ id, version, agent }) => ({ agent, runId: id, version })));
+    log.info({ event: "runs.given_back", workerId, runs: moved.length }, "runs given back");
+  } catch (error) {
+    // The sweeper finds the same runs when the lease is over; this was only the fast way.
+    log.error({ event: "runs.not_given_back", workerId, error: error instanceof Error ? error.name : "unknown" }, "runs not given back");
+  }
+}
+
+async function giveBackLater(options: SupervisorOptions, workerId: string, stopping: AbortSignal): Promise<void> {
+  await pause(LAST_STATEMENT_MS, stopping);
+  if (!stopping.aborted) await giveBackRuns(options, workerId);
+}
+
+async function pause(pauseMs: number, stopping: AbortSignal): Promise<void> {
+  // An abort only means that there is nothing to wait for any more.
+  await sleep(pauseMs, undefined, { signal: stopping, ref: false }).catch(() => undefined);
+}

@@ -1,0 +1,194 @@
+import { OPERATOR_CHOICES, STATUSES } from "@holdpoint/core";
+import { z } from "zod";
+import { ApprovalId, AttemptId, CallId, Instant, RunId, SessionId, WorkerId } from "./ids.ts";
+
+export const Status = z.enum(STATUSES);
+
+/** An agent that runs can be submitted to; the version is the one that a run keeps. */
+export const AgentRef = z.object({ name: z.string().min(1).max(200), version: z.string().min(1).max(100) });
+
+/** Why something is refused or not offered: the table's rules, and those of holds, approvals and calls. */
+export const RULES = [
+  "already_submitted",
+  "run_ended",
+  "not_running",
+  "not_owned",
+  "not_paused",
+  "effect_unsettled",
+  "effect_not_open",
+  "children_live",
+  "nothing_to_skip",
+  "choice_not_offered",
+  "not_yours_to_raise",
+  "nothing_asked",
+  "no_approval_pending",
+  "run_not_ended",
+  "attempt_open",
+  "line_is_live",
+  "hold_is_over",
+  "not_an_approver",
+  "own_request",
+  "hash_mismatch",
+  "already_decided",
+  "approval_expired",
+  "approval_withdrawn",
+  "deadline_passed",
+  "attempt_not_named",
+  "busy",
+] as const;
+
+export type RefusalRule = (typeof RULES)[number];
+
+export const ACTIONS = ["message", "answer", "decide", "cancel", "pause", "resume", "retry_as_new_run", ...OPERATOR_CHOICES] as const;
+
+const WaitingFor = z.object({
+  kind: z.enum(["requester", "approvers", "child", "timer", "callback", "service", "operator"]),
+  principal: z.string().describe("A user, `role:<name>`, or the name of a service"),
+  subject: z.string().nullable().describe("What it is about: a call's id, a limit, a service"),
+  reason: z.string(),
+});
+
+const Outcome = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("succeeded") }),
+  z.object({ kind: z.literal("partial"), reason: z.string() }),
+  z.object({ kind: z.literal("blocked"), step: z.string(), reason: z.string() }),
+]);
+
+const Owner = z.object({
+  workerId: WorkerId,
+  host: z.string(),
+  pid: z.number().int(),
+  leaseUntil: Instant,
+  silent: z.boolean().describe("Its lease is over: it has not been heard of since"),
+});
+
+/** A run as its row says, and what its reader needs beside it. */
+export const Run = z
+  .object({
+    id: RunId,
+    sessionId: SessionId,
+    agent: AgentRef,
+    requester: z.string(),
+    goal: z.string(),
+    status: Status,
+    sentence: z.string().describe("What it is doing or for whom it waits, since when, until when"),
+    actions: z
+      .record(z.enum(ACTIONS), z.enum(RULES).nullable())
+      .describe("What this caller may do: null where it may, otherwise the rule that forbids it"),
+    outcome: Outcome.nullable(),
+    endReason: z.string().nullable(),
+    currentStep: z.string().nullable(),
+    lastCompleted: z.string().nullable(),
+    turn: z.number().int(),
+    usage: z.object({ inputTokens: z.number().int(), outputTokens: z.number().int() }),
+    since: Instant.describe("When it came to its present status"),
+    waitingFor: WaitingFor.nullable(),
+    hold: z.number().int().nullable().describe("Names the present hold to whoever answers it"),
+    waitDeadline: Instant.nullable(),
+    onDeadline: z.enum(["no_answer", "reject", "operator", "escalate"]).nullable(),
+    overdue: z.boolean(),
+    retryAt: Instant.nullable(),
+    nextReconcileAt: Instant.nullable(),
+    progressDueAt: Instant.nullable(),
+    owner: Owner.nullable(),
+    epoch: z.number().int(),
+    externalRef: z.string().nullable().describe("What the open effect is known by outside"),
+    version: z.number().int(),
+    stepSeq: z.number().int(),
+    openAttempts: z.number().int(),
+    liveChildren: z.number().int(),
+    takeovers: z.number().int(),
+    line: RunId.describe("The first run of its line"),
+    retryOf: RunId.nullable(),
+    parent: RunId.nullable(),
+    cancelRequestedAt: Instant.nullable(),
+    pauseRequestedAt: Instant.nullable(),
+    pausedAt: Instant.nullable(),
+    lostAt: Instant.nullable(),
+    lostReason: z.string().nullable(),
+    createdAt: Instant,
+    updatedAt: Instant,
+    endedAt: Instant.nullable(),
+  })
+  .meta({ id: "Run" });
+
+export type Run = z.output<typeof Run>;
+
+const Actor = z.object({ kind: z.string(), id: z.string() });
+
+/** What happened to a run, by what it is. */
+export const TimelineEntry = z
+  .discriminatedUnion("kind", [
+    z.object({
+      kind: z.literal("transition"),
+      at: Instant,
+      seq: z.number().int(),
+      from: Status.nullable(),
+      to: Status,
+      event: z.string(),
+      actor: Actor,
+      reason: z.string().nullable(),
+    }),
+    z.object({
+      kind: z.literal("step"),
+      at: Instant,
+      seq: z.number().int(),
+      step: z.string(),
+      line: z.string(),
+      body: z.json().optional().describe("The whole step, with `payloads=true`"),
+    }),
+    z.object({
+      kind: z.literal("decision"),
+      at: Instant,
+      approvalId: ApprovalId,
+      tool: z.string(),
+      decision: z.enum(["approve", "reject"]),
+      actor: Actor,
+      note: z.string().nullable(),
+    }),
+    z.object({
+      kind: z.literal("refusal"),
+      at: Instant,
+      event: z.string(),
+      rule: z.string(),
+      status: Status,
+      actor: Actor,
+    }),
+  ])
+  .meta({ id: "TimelineEntry" });
+
+export type TimelineEntry = z.output<typeof TimelineEntry>;
+
+const Attempt = z.object({
+  id: AttemptId,
+  number: z.number().int(),
+  workerId: WorkerId,
+  state: z.enum(["open", "succeeded", "failed", "happened", "did_not_happen", "superseded", "not_established"]),
+  externalRef: z.string().nullable().describe("What the effect is known by outside"),
+  startedAt: Instant,
+  deadlineAt: Instant,
+  endedAt: Instant.nullable(),
+  settledBy: z.string().nullable(),
+  errorClass: z.string().nullable(),
+  errorCode: z.string().nullable(),
+  lookUps: z.number().int(),
+  lateAt: Instant.nullable().describe("When a worker that had been replaced reported about it"),
+});
+
+/** A tool call of a run, and what happened outside for it. */
+export const Call = z
+  .object({
+    id: CallId,
+    turn: z.number().int(),
+    ordinal: z.number().int(),
+    tool: z.string(),
+    argsHash: z.string(),
+    operationId: z.string(),
+    effect: z.enum(["read", "effect"]),
+    verdict: z.enum(["allowed", "needs_approval", "denied", "invalid"]),
+    at: Instant,
+    attempts: z.array(Attempt),
+  })
+  .meta({ id: "Call" });
+
+export type Call = z.output<typeof Call>;

@@ -1,0 +1,182 @@
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LONE_TAKEOVERS } from "@holdpoint/core";
+import type { AgentWakeUp, Consumer, Publisher, QueueConnection } from "@holdpoint/queue";
+import { openConsumer, openPublisher } from "@holdpoint/queue";
+import { claimRuns, newId, openCommitGroup, registerAgent, registerWorker, retireWorker, type Store } from "@holdpoint/store";
+import { z } from "zod";
+import { type Clock, systemClock } from "./clock.ts";
+import type { Agent } from "./define-agent.ts";
+import { keepLease, type Lease } from "./lease.ts";
+import type { Log } from "./log.ts";
+import { progressMs, workRun } from "./work-run.ts";
+
+export interface WorkerOptions {
+  readonly store: Store;
+  readonly queue: QueueConnection;
+  readonly agents: readonly Agent[];
+  /** How many runs this process works on at once. */
+  readonly slots: number;
+  /** How long the process may work without a renewal, in milliseconds. */
+  readonly leaseMs: number;
+  /** How often it renews, in milliseconds; at most a third of the lease. */
+  readonly renewMs: number;
+  readonly log: Log;
+  readonly clock?: Clock;
+  /** The id of this incarnation; a supervisor gives one, so that it can report the process's end. */
+  readonly workerId?: string;
+}
+
+/** A process that works on runs. */
+export interface Worker {
+  readonly id: string;
+  /** Resolves when the lease is over: the process has to end and come back under a new id. */
+  readonly lost: Promise<void>;
+  /** Runs that are being worked on at this moment. */
+  readonly active: number;
+  /** Whether the lease is valid and the fetch loop turns. */
+  isHealthy(): boolean;
+  /**
+   * Stops taking wake-ups, lets current steps finish within the drain time, gives every run back (that is no attempt),
+   * retires the worker. Effects under way are waited for until their own deadlines.
+   */
+  drain(drainMs: number): Promise<void>;
+}
+
+/** A fetch loop that has not turned for this long is no healthy one, in milliseconds. */
+const FETCH_LIMIT_MS = 30_000;
+
+/** Registers the agents and this worker, and starts taking wake-ups. */
+export async function createWorker(options: WorkerOptions): Promise<Worker> {
+  const { store, queue, agents, slots, log, clock = systemClock, workerId = newId() } = options;
+  for (const agent of agents) await registerAgent(store, { ...refOf(agent), tools: describeTools(agent) });
+  const begunAtMs = clock.monotonicMs();
+  const registration = { id: workerId, host: hostname(), pid: process.pid, agents: agents.map(refOf), slots };
+  await registerWorker(store, { ...registration, leaseMs: options.leaseMs });
+  const lease = keepLease({ ...options, clock, workerId, begunAtMs });
+  const publisher = openPublisher(queue, { onError: (error) => warn(log, "queue.publisher_failed", error) });
+  const draining = new AbortController();
+  const drained = new AbortController();
+  const desk = openDesk({ ...options, clock, workerId, lease, publisher, draining: draining.signal, drained: drained.signal });
+  const consumer = openConsumer(queue, {
+    agents: agents.map(refOf),
+    concurrency: slots,
+    handler: desk.take,
+    onError: (error) => warn(log, "queue.consumer_failed", error),
+  });
+  const lost = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve(), { once: true }));
+  return {
+    id: workerId,
+    lost,
+    get active() {
+      return desk.active();
+    },
+    isHealthy: () => lease.isValid() && !consumer.health().stopped && consumer.health().sinceFetchMs < FETCH_LIMIT_MS,
+    drain: (drainMs) => drain({ consumer, publisher, draining, drained, desk, lease, store, workerId, drainMs }),
+  };
+}
+
+interface Desk {
+  readonly take: (wakeUp: AgentWakeUp) => Promise<void>;
+  readonly active: () => number;
+  /** Resolves when no run is being worked on. */
+  readonly idle: () => Promise<void>;
+}
+
+interface DeskOptions extends Omit<WorkerOptions, "queue"> {
+  readonly clock: Clock;
+  readonly workerId: string;
+  readonly lease: Lease;
+  readonly publisher: Publisher;
+  readonly draining: AbortSignal;
+  readonly drained: AbortSignal;
+}
+
+/** Where wake-ups become work: claim, work, and a wake-up for whoever goes on. A wake-up itself carries no authority. */
+function openDesk(options: DeskOptions): Desk {
+  const { store, agents, lease, publisher, draining, workerId } = options;
+  const byName = new Map(agents.map((agent) => [keyOf(agent), agent]));
+  const group = openCommitGroup(store);
+  const working = new Set<Promise<void>>();
+  // A run that was lost twice in a row is worked on one at a time, so that the guilty one fails alone.
+  let suspectTaken = false;
+
+  const take = async (wakeUp: AgentWakeUp): Promise<void> => {
+    const agent = byName.get(keyOf(wakeUp.agent));
+    if (agent === undefined || draining.aborted || !lease.isValid()) return;
+    const mayTakeSuspect = !suspectTaken;
+    suspectTaken = true;
+    const free = (): void => {
+      if (mayTakeSuspect) suspectTaken = false;
+    };
+    try {
+      const claim = { runIds: [wakeUp.runId], workerId, progressMs: progressMs({ agent }), mayTakeSuspect };
+      const [loaded] = await claimRuns(store, claim);
+      if (loaded === undefined) return;
+      if (loaded.run.state.takeovers < LONE_TAKEOVERS) free();
+      const worked = await workRun({ ...options, group, agent }, loaded);
+      if (worked.result === "given" && worked.run.state.status === "queued") {
+        const { id: runId, version } = worked.run;
+        await publisher.publish([{ agent, runId, version }]);
+      }
+    } finally {
+      free();
+    }
+  };
+  return {
+    take: (wakeUp) => {
+      const work = take(wakeUp).finally(() => working.delete(work));
+      working.add(work);
+      return work;
+    },
+    active: () => working.size,
+    idle: async () => void (await Promise.allSettled(working)),
+  };
+}
+
+async function drain(parts: {
+  readonly consumer: Consumer;
+  readonly publisher: Publisher;
+  readonly draining: AbortController;
+  readonly drained: AbortController;
+  readonly desk: Desk;
+  readonly lease: Lease;
+  readonly store: Store;
+  readonly workerId: string;
+  readonly drainMs: number;
+}): Promise<void> {
+  const { consumer, publisher, draining, drained, desk, lease, store, workerId, drainMs } = parts;
+  draining.abort(new Error("The worker is draining"));
+  consumer.pause();
+  const idle = desk.idle();
+  const cancelled = new AbortController();
+  await Promise.race([idle, sleep(drainMs, undefined, { signal: cancelled.signal }).catch(() => undefined)]);
+  cancelled.abort();
+  drained.abort(new Error("The worker's drain time is over"));
+  await idle;
+  lease.close();
+  await Promise.all([consumer.close(), publisher[Symbol.asyncDispose](), retireWorker(store, workerId)]);
+}
+
+function refOf({ name, version }: Agent): { name: string; version: string } {
+  return { name, version };
+}
+
+function keyOf({ name, version }: { readonly name: string; readonly version: string }): string {
+  return `${name}@${version}`;
+}
+
+function describeTools(agent: Agent) {
+  return [...agent.tools.values()].map(({ name, description, effect, input }) => ({
+    name,
+    description,
+    effect: { ...effect },
+    // zod's JSON schema is plain JSON.
+    input: JSON.parse(JSON.stringify(z.toJSONSchema(input, { io: "input" }))),
+  }));
+}
+
+function warn(log: Log, event: string, error: unknown): void {
+  const { name, message } = error instanceof Error ? error : { name: "unknown", message: "" };
+  log.warn({ event, error: name, message }, event.replace(".", " ").replace("_", " "));
+}

@@ -1,0 +1,4 @@
+import type { Logger } from "pino";
+
+/** Where the runtime says what happened: ids, codes and counts, never payloads. */
+export type Log = Pick<Logger, "debug" | "info" | "warn" | "error">;

@@ -1,0 +1,29 @@
+import type { CommitGroup, Store } from "@holdpoint/store";
+import type { Clock } from "./clock.ts";
+import type { Agent } from "./define-agent.ts";
+import type { Lease } from "./lease.ts";
+import type { Log } from "./log.ts";
+import type { OwnedRun } from "./owned-run.ts";
+
+/** What every act on a run needs. */
+export interface RunContext {
+  readonly store: Store;
+  readonly group: CommitGroup;
+  readonly lease: Lease;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly workerId: string;
+  readonly agent: Agent;
+  /** Aborted when the process stops taking up work: the current step ends, then the run is given back. */
+  readonly draining: AbortSignal;
+  /** Aborted when the drain time is over: reads and model requests end at once. */
+  readonly drained: AbortSignal;
+}
+
+/** One act's surroundings. */
+export interface Act {
+  readonly context: RunContext;
+  readonly run: OwnedRun;
+  /** Ends what may be ended: a read, a model request, a wait. */
+  readonly stop: AbortSignal;
+}

@@ -1,0 +1,155 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { canonicalJson, type Next, nextInWords, operatorHold, plan } from "@holdpoint/core";
+import { type ApprovalRequest, type LoadedRun, newId, type Run } from "@holdpoint/store";
+import { actOnCall } from "./act-on-call.ts";
+import { actOnModel } from "./act-on-model.ts";
+import { actOnOpenAttempt } from "./act-on-open-attempt.ts";
+import { OwnedRun, type Stored } from "./owned-run.ts";
+import type { Act, RunContext } from "./run-context.ts";
+
+/** How the work on a claimed run ended: given back (with the row as it is now), or not this worker's any more. */
+export type Worked = { readonly result: "given"; readonly run: Run } | { readonly result: "replaced" };
+
+/** A run must show progress within the longest thing it may wait for, and this much on top. */
+const PROGRESS_SLACK_MS = 60_000;
+
+/**
+ * Works on a claimed run until it holds, ends, or has to be given back: plan, act, commit, again. Resuming is the same
+ * loop on the same rows.
+ */
+export async function workRun(context: RunContext, loaded: LoadedRun): Promise<Worked> {
+  const run = new OwnedRun({ ...context, progressMs: progressMs(context) }, loaded);
+  const runId = loaded.run.id;
+  const stop = AbortSignal.any([context.lease.stopSignal(runId), context.drained]);
+  const act: Act = { context, run, stop };
+  try {
+    sayTakenUp(act);
+    for (;;) {
+      if (!context.lease.isValid()) return { result: "replaced" };
+      const stored = await step(act);
+      if (stored.result === "given" || stored.result === "replaced") return stored;
+    }
+  } catch (error) {
+    return giveToOperator(act, error);
+  } finally {
+    context.lease.release(runId);
+  }
+}
+
+/** The time within which a run of this agent shows progress, in milliseconds. */
+export function progressMs({ agent }: Pick<RunContext, "agent">): number {
+  const tools = [...agent.tools.values()].map(({ timeoutMs }) => timeoutMs);
+  return Math.max(agent.modelTimeoutMs, ...tools) + PROGRESS_SLACK_MS;
+}
+
+async function step(act: Act): Promise<Stored> {
+  const { context, run } = act;
+  const { state } = run.view.run;
+  const settles = state.openAttempts > 0;
+  const stopped = state.cancelRequestedAt !== null || state.pauseRequestedAt !== null;
+  // An open attempt is looked up even while the run is being stopped: until it is settled, the run has not stopped.
+  if ((stopped && !settles) || context.draining.aborted) return giveBack(act);
+  if (act.stop.aborted && !stopped) return afterStop(act);
+  const next = plan(run.planInput());
+  switch (next.do) {
+    case "settle_attempt":
+      return actOnOpenAttempt(act, next);
+    case "read_facts":
+      return readFacts(act, next);
+    case "call_model":
+      return afterWait(act, next.afterMs, () => actOnModel(act, next.turn));
+    case "execute":
+      return afterWait(act, next.afterMs, () => actOnCall(act, next));
+    case "write_result":
+      return writeResult(act, next);
+    case "hold":
+      return holdRun(act, next);
+    case "end":
+      return run.move([{ type: "Ended", status: next.status, outcome: next.outcome, reason: null }]);
+  }
+}
+
+function giveBack({ run }: Act): Promise<Stored> {
+  return run.move([{ type: "Released", retryAt: null }]);
+}
+
+/** The stop list named this run: its row says what was asked. If nothing is, the request was taken back meanwhile. */
+async function afterStop(act: Act): Promise<Stored> {
+  const stored = await act.run.reload();
+  const { state } = act.run.view.run;
+  const asked = state.cancelRequestedAt !== null || state.pauseRequestedAt !== null;
+  return stored.result === "changed" && !asked ? giveBack(act) : stored;
+}
+
+/** Waits below this stay in the process; longer ones give the run back until they are over. */
+const SHORT_WAIT_MS = 2_000;
+
+/** A delay counts from the failure that is the last step; whoever claims the run after it has waited long enough. */
+async function afterWait(act: Act, afterMs: number, work: () => Promise<Stored>): Promise<Stored> {
+  const { run, stop } = act;
+  const failedHere = run.view.run.stepSeq > run.stepSeqAtClaim;
+  if (afterMs === 0 || !failedHere) return work();
+  if (afterMs >= SHORT_WAIT_MS) return run.move([{ type: "Released", retryAt: { inMs: afterMs } }]);
+  try {
+    await sleep(afterMs, undefined, { signal: stop });
+  } catch {
+    // The only thing that ends this sleep early is a stop; the row says what was asked.
+    return run.reload();
+  }
+  return work();
+}
+
+function readFacts({ run }: Act, { facts }: Extract<Next, { do: "read_facts" }>): Promise<Stored> {
+  return run.commit({
+    steps: facts.map(({ body }) => body),
+    readFacts: facts.map(({ id }) => id),
+    currentStep: "take in what arrived",
+    progress: false,
+  });
+}
+
+function writeResult({ run }: Act, { call, result, output }: Extract<Next, { do: "write_result" }>): Promise<Stored> {
+  return run.commit({
+    steps: [{ kind: "tool_result", callId: call.id, result, output }],
+    currentStep: call.tool,
+    progress: false,
+  });
+}
+
+function holdRun({ run }: Act, { hold, requests }: Extract<Next, { do: "hold" }>): Promise<Stored> {
+  const { requester } = run.view.run;
+  const made = requests.flatMap(({ id, tool, args, argsHash, verdict }): ApprovalRequest[] => {
+    if (verdict.kind !== "needs_approval") return [];
+    const { rule, approvers, deadlineMs, onDeadline, validForMs } = verdict.approval;
+    const request = { id: newId(), callId: id, tool, args: canonicalJson(args), argsHash, rule, deadlineMs, onDeadline };
+    return [{ ...request, validForMs, roles: approvers.roles, users: approvers.users, excluded: [requester] }];
+  });
+  const subject = run.view.calls.find(({ id }) => id === hold.waitingFor.subject);
+  const writes = subject === undefined ? { requests: made } : { requests: made, currentStep: subject.tool };
+  return run.move([{ type: "Held", hold }], writes, hold.waitingFor.reason);
+}
+
+function sayTakenUp({ context, run }: Act): void {
+  const { id, checkpoint, epoch, state } = run.view.run;
+  context.log.info(
+    {
+      event: "run.taken_up",
+      runId: id,
+      epoch,
+      takeovers: state.takeovers,
+      lastCompleted: checkpoint.lastCompleted,
+      next: nextInWords(plan(run.planInput())),
+    },
+    "run taken up",
+  );
+}
+
+/** The loop itself failed: a person is told at once, rather than the next worker failing in the same way. */
+async function giveToOperator({ context, run }: Act, error: unknown): Promise<Worked> {
+  const name = error instanceof Error ? error.name : "unknown";
+  const { id } = run.view.run;
+  context.log.error({ event: "run.loop_failed", runId: id, error: name }, "run loop failed");
+  if (!context.lease.isValid()) return { result: "replaced" };
+  const stored = await run.move([{ type: "Held", hold: operatorHold("agent_error", null) }], {}, name);
+  return stored.result === "given" ? stored : { result: "replaced" };
+}

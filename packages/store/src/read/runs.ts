@@ -1,0 +1,153 @@
+import type { Status } from "@holdpoint/core";
+import { and, desc, eq, inArray, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import type { Store } from "../db.ts";
+import { type Run, type RunJson, runOf } from "../run.ts";
+import { approvals, runs, transitions, workers } from "../schema.ts";
+import { idCursor, isPast, msOf, type Page, type PageRequest, pageOf, reader, rowsFor } from "./reader.ts";
+
+/** Who may decide a request: anybody in one of the roles or named, and not excluded. */
+export interface Approvers {
+  readonly roles: readonly string[];
+  readonly users: readonly string[];
+  readonly excluded: readonly string[];
+}
+
+/** A transition in short: what happened, by whose hand, when. */
+export interface MovedBy {
+  readonly event: string;
+  readonly actorKind: string;
+  readonly actorId: string;
+  readonly reason: string | null;
+  readonly atMs: number;
+}
+
+/** A run with what its readers need beside its row. */
+export interface RunView {
+  readonly run: Run;
+  /** The worker that owns the run. `silent`: its lease is over, and nobody has declared it gone yet. */
+  readonly owner: {
+    readonly id: string;
+    readonly host: string;
+    readonly pid: number;
+    readonly leaseUntilMs: number;
+    readonly silent: boolean;
+  } | null;
+  /** The transition that brought the present status. */
+  readonly movedBy: MovedBy;
+  /** A deadline, a retry or a look-up is due, and nobody has come by yet. */
+  readonly overdue: boolean;
+  /** A run of the same line has not ended. */
+  readonly lineLive: boolean;
+  /** The approval requests that nobody has decided yet. */
+  readonly pending: readonly Approvers[];
+}
+
+/** Which runs are wanted; what is left out does not matter. */
+export interface RunFilter {
+  readonly statuses?: readonly Status[];
+  readonly waitingForKind?: string;
+  readonly waitingForPrincipal?: string;
+  readonly overdue?: boolean;
+  readonly agentName?: string;
+  readonly agentVersion?: string;
+  readonly sessionId?: string;
+  /** Only what this person may see without any other part: its own runs, and those that wait for it by name. */
+  readonly visibleTo?: string;
+}
+
+/** A run as it is now; null if there is none with this id. */
+export async function findRun(store: Store, runId: string): Promise<RunView | null> {
+  const [row] = await select(store).where(and(eq(runs.tenantId, store.tenantId), eq(runs.id, runId)));
+  return row === undefined ? null : viewOf(row);
+}
+
+/** Runs, the newest first. */
+export async function listRuns(store: Store, filter: RunFilter, page: PageRequest): Promise<Page<RunView>> {
+  const rows = await select(store)
+    .where(and(eq(runs.tenantId, store.tenantId), after(page), ...conditions(filter)))
+    .orderBy(desc(runs.id))
+    .limit(rowsFor(page));
+  return pageOf(rows.map(viewOf), page, ({ run }) => run.id);
+}
+
+/** The condition that somebody without any other part may see a run. */
+export function isVisibleTo(user: string): SQL | undefined {
+  return or(
+    eq(runs.requester, user),
+    sql`exists (select from ${approvals} p where p.run_id = ${runs.id} and p.state = 'pending' and ${user} = any(p.users))`,
+  );
+}
+
+const OVERDUE = sql<boolean>`(${isPast(runs.waitDeadline)} or ${isPast(runs.retryAt)}
+  or (${isPast(runs.nextReconcileAt)} and ${runs.owner} is null) or ${isPast(runs.progressDueAt)})`;
+
+const MOVED_BY = sql<{ event: string; actorKind: string; actorId: string; reason: string | null; at: string }>`(
+  select jsonb_build_object('event', t.event, 'actorKind', t.actor_kind, 'actorId', t.actor_id, 'reason', t.reason, 'at', t.at)
+  from ${transitions} t where t.run_id = ${runs.id} and t.from_status is distinct from t.to_status
+  order by t.seq desc limit 1)`;
+
+const LINE_LIVE = sql<boolean>`exists (
+  select from ${runs} l where l.tenant_id = ${runs.tenantId} and l.line = ${runs.line} and l.ended_at is null)`;
+
+const PENDING = sql<readonly Approvers[]>`(
+  select coalesce(jsonb_agg(jsonb_build_object('roles', p.roles, 'users', p.users, 'excluded', p.excluded) order by p.id), '[]')
+  from ${approvals} p where p.run_id = ${runs.id} and p.state = 'pending')`;
+
+function select(store: Store) {
+  return reader(store)
+    .select({
+      run: sql<RunJson>`to_jsonb(${runs}.*)`,
+      host: workers.host,
+      pid: workers.pid,
+      leaseUntil: workers.leaseUntil,
+      silent: isPast(workers.leaseUntil),
+      movedBy: MOVED_BY,
+      overdue: OVERDUE,
+      lineLive: LINE_LIVE,
+      pending: PENDING,
+    })
+    .from(runs)
+    .leftJoin(workers, eq(workers.id, runs.owner))
+    .$dynamic();
+}
+
+type Row = Awaited<ReturnType<typeof select>>[number];
+
+function viewOf(row: Row): RunView {
+  const run = runOf(row.run);
+  const { at, ...moved } = row.movedBy;
+  const { host, pid, leaseUntil } = row;
+  const known = run.state.owner !== null && host !== null && pid !== null && leaseUntil !== null;
+  return {
+    run,
+    owner: known ? { id: run.state.owner, host, pid, leaseUntilMs: msOf(leaseUntil), silent: row.silent } : null,
+    movedBy: { ...moved, atMs: Date.parse(at) },
+    overdue: row.overdue,
+    lineLive: row.lineLive,
+    pending: row.pending,
+  };
+}
+
+function after({ after: cursor }: PageRequest): SQL | undefined {
+  if (cursor === null) return undefined;
+  const id = idCursor(cursor);
+  return id === null ? sql`false` : lt(runs.id, id);
+}
+
+function conditions(filter: RunFilter): readonly (SQL | undefined)[] {
+  const { statuses, waitingForKind: kind, waitingForPrincipal: principal } = filter;
+  const given = <Value>(value: Value | undefined, condition: (value: Value) => SQL | undefined) =>
+    value === undefined ? undefined : condition(value);
+  return [
+    given(statuses, (list) => inArray(runs.status, [...list])),
+    // The first condition is the index's own.
+    kind === undefined && principal === undefined ? undefined : sql`${runs.waitingFor} is not null`,
+    given(kind, (value) => sql`${runs.waitingFor} ->> 'kind' = ${value}`),
+    given(principal, (value) => sql`${runs.waitingFor} ->> 'principal' = ${value}`),
+    given(filter.overdue, (wanted) => (wanted ? and(isNull(runs.endedAt), OVERDUE) : sql`not ${OVERDUE}`)),
+    given(filter.agentName, (value) => eq(runs.agentName, value)),
+    given(filter.agentVersion, (value) => eq(runs.agentVersion, value)),
+    given(filter.sessionId, (value) => eq(runs.sessionId, value)),
+    given(filter.visibleTo, isVisibleTo),
+  ];
+}

@@ -1,0 +1,242 @@
+// The tables of the schema `holdpoint`, for the reads. The migrations are the truth; a test compares both.
+
+import type { AgentRef, Asked, Checkpoint, JsonValue, Outcome, Status, StepBody, Verdict, WaitingFor } from "@holdpoint/core";
+import { bigint, boolean, integer, jsonb, pgSchema, text, timestamp, uuid } from "drizzle-orm/pg-core";
+
+const holdpoint = pgSchema("holdpoint");
+const instant = (column: string) => timestamp(column, { withTimezone: true });
+const tenantId = () => uuid("tenant_id").notNull();
+
+export const tenants = holdpoint.table("tenants", {
+  id: uuid().primaryKey(),
+  name: text().notNull(),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const sessions = holdpoint.table("sessions", {
+  tenantId: tenantId(),
+  id: uuid().primaryKey(),
+  requester: text().notNull(),
+  messageSeq: integer("message_seq").notNull(),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const messages = holdpoint.table("messages", {
+  tenantId: tenantId(),
+  sessionId: uuid("session_id").notNull(),
+  seq: integer().notNull(),
+  role: text().$type<"user" | "assistant">().notNull(),
+  author: text().notNull(),
+  text: text().notNull(),
+  runId: uuid("run_id"),
+  at: instant("at").notNull(),
+});
+
+export const agents = holdpoint.table("agents", {
+  tenantId: tenantId(),
+  name: text().notNull(),
+  version: text().notNull(),
+  tools: jsonb().$type<JsonValue>().notNull(),
+  registeredAt: instant("registered_at").notNull(),
+});
+
+export const workers = holdpoint.table("workers", {
+  tenantId: tenantId(),
+  id: uuid().primaryKey(),
+  host: text().notNull(),
+  pid: integer().notNull(),
+  agents: jsonb().$type<readonly AgentRef[]>().notNull(),
+  slots: integer().notNull(),
+  startedAt: instant("started_at").notNull(),
+  leaseUntil: instant("lease_until").notNull(),
+  goneAt: instant("gone_at"),
+  goneReason: text("gone_reason"),
+});
+
+export const runs = holdpoint.table("runs", {
+  tenantId: tenantId(),
+  id: uuid().primaryKey(),
+  sessionId: uuid("session_id").notNull(),
+  agentName: text("agent_name").notNull(),
+  agentVersion: text("agent_version").notNull(),
+  requester: text().notNull(),
+  goal: text().notNull(),
+  inputSeq: integer("input_seq").notNull(),
+  line: uuid().notNull(),
+  retryOf: uuid("retry_of"),
+  parent: uuid(),
+  status: text().$type<Status>().notNull(),
+  version: integer().notNull(),
+  stepSeq: integer("step_seq").notNull(),
+  epoch: integer().notNull(),
+  owner: uuid(),
+  currentStep: text("current_step"),
+  checkpoint: jsonb().$type<Checkpoint>().notNull(),
+  progressDueAt: instant("progress_due_at"),
+  externalRef: text("external_ref"),
+  openAttempts: integer("open_attempts").notNull(),
+  liveChildren: integer("live_children").notNull(),
+  takeovers: integer().notNull(),
+  queuedSince: instant("queued_since"),
+  waitingFor: jsonb("waiting_for").$type<WaitingFor>(),
+  waitingSince: instant("waiting_since"),
+  holdSeq: integer("hold_seq"),
+  waitDeadline: instant("wait_deadline"),
+  onDeadline: text("on_deadline"),
+  retryAt: instant("retry_at"),
+  nextReconcileAt: instant("next_reconcile_at"),
+  lookUpsEndAt: instant("look_ups_end_at"),
+  lookUpsOver: boolean("look_ups_over").notNull(),
+  cancelRequestedAt: instant("cancel_requested_at"),
+  pauseRequestedAt: instant("pause_requested_at"),
+  pausedAt: instant("paused_at"),
+  resumeTo: jsonb("resume_to").$type<Asked>(),
+  lostAt: instant("lost_at"),
+  lostReason: text("lost_reason"),
+  outcome: jsonb().$type<Outcome>(),
+  endReason: text("end_reason"),
+  endedAt: instant("ended_at"),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const transitions = holdpoint.table("transitions", {
+  tenantId: tenantId(),
+  runId: uuid("run_id").notNull(),
+  seq: integer().notNull(),
+  fromStatus: text("from_status").$type<Status>(),
+  toStatus: text("to_status").$type<Status>().notNull(),
+  event: text().notNull(),
+  actorKind: text("actor_kind").notNull(),
+  actorId: text("actor_id").notNull(),
+  epoch: integer().notNull(),
+  reason: text(),
+  at: instant("at").notNull(),
+});
+
+export const steps = holdpoint.table("steps", {
+  tenantId: tenantId(),
+  runId: uuid("run_id").notNull(),
+  seq: integer().notNull(),
+  epoch: integer().notNull(),
+  kind: text().$type<StepBody["kind"]>().notNull(),
+  body: jsonb().$type<StepBody>().notNull(),
+  at: instant("at").notNull(),
+});
+
+export const calls = holdpoint.table("calls", {
+  tenantId: tenantId(),
+  runId: uuid("run_id").notNull(),
+  id: uuid().notNull(),
+  turn: integer().notNull(),
+  ordinal: integer().notNull(),
+  toolCallId: text("tool_call_id").notNull(),
+  tool: text().notNull(),
+  args: text().notNull(),
+  argsHash: text("args_hash").notNull(),
+  operationId: text("operation_id").notNull(),
+  effect: jsonb().$type<JsonValue>().notNull(),
+  verdict: jsonb().$type<Verdict>().notNull(),
+  timeoutMs: integer("timeout_ms").notNull(),
+  retries: integer().notNull(),
+  at: instant("at").notNull(),
+});
+
+export const attempts = holdpoint.table("attempts", {
+  tenantId: tenantId(),
+  runId: uuid("run_id").notNull(),
+  id: uuid().notNull(),
+  callId: uuid("call_id").notNull(),
+  number: integer().notNull(),
+  worker: uuid().notNull(),
+  epoch: integer().notNull(),
+  externalRef: text("external_ref"),
+  startedAt: instant("started_at").notNull(),
+  deadlineAt: instant("deadline_at").notNull(),
+  endedAt: instant("ended_at"),
+  outcome: text(),
+  settledBy: text("settled_by"),
+  errorClass: text("error_class"),
+  errorCode: text("error_code"),
+  lookUps: integer("look_ups").notNull(),
+  lateAt: instant("late_at"),
+  lateEvidence: jsonb("late_evidence").$type<JsonValue>(),
+});
+
+export const refusals = holdpoint.table("refusals", {
+  tenantId: tenantId(),
+  id: uuid().primaryKey(),
+  runId: uuid("run_id").notNull(),
+  event: text().notNull(),
+  rule: text().notNull(),
+  status: text().$type<Status>().notNull(),
+  actorKind: text("actor_kind").notNull(),
+  actorId: text("actor_id").notNull(),
+  at: instant("at").notNull(),
+});
+
+export const inbox = holdpoint.table("inbox", {
+  tenantId: tenantId(),
+  id: uuid().primaryKey(),
+  runId: uuid("run_id").notNull(),
+  arrival: bigint({ mode: "number" }).notNull(),
+  body: jsonb().$type<StepBody>().notNull(),
+  at: instant("at").notNull(),
+  readInStep: integer("read_in_step"),
+});
+
+export const approvals = holdpoint.table("approvals", {
+  tenantId: tenantId(),
+  id: uuid().primaryKey(),
+  runId: uuid("run_id").notNull(),
+  callId: uuid("call_id").notNull(),
+  holdSeq: integer("hold_seq").notNull(),
+  tool: text().notNull(),
+  args: text().notNull(),
+  argsHash: text("args_hash").notNull(),
+  rule: text().notNull(),
+  roles: text().array().notNull(),
+  users: text().array().notNull(),
+  excluded: text().array().notNull(),
+  state: text().notNull(),
+  requestedAt: instant("requested_at").notNull(),
+  deadline: instant("deadline").notNull(),
+  onDeadline: text("on_deadline").notNull(),
+  validForMs: bigint("valid_for_ms", { mode: "number" }).notNull(),
+  decidedAt: instant("decided_at"),
+  decidedBy: text("decided_by"),
+  note: text(),
+  validUntil: instant("valid_until"),
+  spentAt: instant("spent_at"),
+  spentBy: uuid("spent_by"),
+});
+
+export const decisions = holdpoint.table("decisions", {
+  tenantId: tenantId(),
+  id: uuid().primaryKey(),
+  approvalId: uuid("approval_id").notNull(),
+  runId: uuid("run_id").notNull(),
+  actorId: text("actor_id").notNull(),
+  decision: text().$type<"approve" | "reject">().notNull(),
+  argsHash: text("args_hash").notNull(),
+  note: text(),
+  at: instant("at").notNull(),
+});
+
+export const artifacts = holdpoint.table("artifacts", {
+  tenantId: tenantId(),
+  sha256: text().notNull(),
+  sizeBytes: integer("size_bytes").notNull(),
+  mediaType: text("media_type").notNull(),
+  content: text().notNull(),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const idempotencyKeys = holdpoint.table("idempotency_keys", {
+  tenantId: tenantId(),
+  principal: text().notNull(),
+  key: text().notNull(),
+  requestHash: text("request_hash").notNull(),
+  runId: uuid("run_id").notNull(),
+  createdAt: instant("created_at").notNull(),
+});
