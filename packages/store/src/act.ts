@@ -1,6 +1,6 @@
 import type { EventType, Rule } from "@holdpoint/core";
 import type { Store } from "./db.ts";
-import { type LoadedRun, loadRun } from "./load-run.ts";
+import { findRow } from "./find-row.ts";
 import { recordRefusal } from "./refusals.ts";
 import type { Run } from "./run.ts";
 import { type Move, transitionOne } from "./transition.ts";
@@ -34,35 +34,73 @@ export type Judged<Extra = never> = Move | { readonly refuse: ActRule } | { read
 
 const TRIES = 20;
 
+interface Asked {
+  readonly runId: string;
+  readonly event: EventType;
+  readonly actor: Move["actor"];
+}
+
+/** What is asked of a run, by whom. */
+export interface Request<Seen extends { readonly run: Run }> extends Asked {
+  /** Reads what the judgement rests on; null if there is no such run. */
+  readonly read: (store: Store, runId: string) => Promise<Seen | null>;
+}
+
+/** Reads a run's row alone: enough for what no history has to be known for. */
+export async function readRow(store: Store, runId: string): Promise<{ readonly run: Run } | null> {
+  const run = await findRow(store, runId);
+  return run === null ? null : { run };
+}
+
 /**
  * Carries out what somebody outside asks of a run: reads its rows, judges, moves; again if the rows have changed
  * meanwhile, since the run's version is not that person's business. The final refusal is stored.
  */
-export async function act<Extra = never>(
+export async function act<Seen extends { readonly run: Run }, Extra = never>(
   store: Store,
-  request: { readonly runId: string; readonly event: EventType; readonly actor: Move["actor"] },
-  judge: (loaded: LoadedRun) => Judged<Extra> | Promise<Judged<Extra>>,
+  request: Request<Seen>,
+  judge: (seen: Seen) => Judged<Extra>,
 ): Promise<ActResult<Extra>> {
-  const { runId, event, actor } = request;
-  const refuse = async (run: Run, rule: ActRule): Promise<ActResult<Extra>> => {
-    await recordRefusal(store, { runId, event, rule, status: run.state.status, actor });
-    return { result: "refused", rule, event, run };
-  };
-  let seen: Run | null = null;
+  let last: Run | null = null;
   for (let tries = 0; tries < TRIES; tries += 1) {
-    const loaded = await loadRun(store, runId);
-    if (loaded === null) return { result: "not_found" };
-    seen = loaded.run;
-    const judged = await judge(loaded);
+    const seen = await request.read(store, request.runId);
+    if (seen === null) return { result: "not_found" };
+    last = seen.run;
+    const judged = judge(seen);
     if ("answer" in judged) return judged.answer;
-    if ("refuse" in judged) return refuse(seen, judged.refuse);
-    const moved = await transitionOne(store, judged);
-    if (moved.result === "accepted" || moved.result === "ignored") return moved;
-    if (moved.result === "rejected") return refuse(moved.run, moved.rule);
-    if (moved.result === "notFound") return { result: "not_found" };
-    // Nothing has changed and still no row moved: the moment until which this was allowed has passed.
-    const late = judged.notAfterMs !== undefined && moved.current.version === seen.version;
-    if (late) return refuse(moved.current, "deadline_passed");
+    if ("refuse" in judged) return refuse(store, request, { run: last, rule: judged.refuse });
+    const settled = await attempt(store, request, judged);
+    if (settled !== null) return settled;
   }
-  return seen === null ? { result: "not_found" } : refuse(seen, "busy");
+  return last === null ? { result: "not_found" } : refuse(store, request, { run: last, rule: "busy" });
 }
+
+/** Tries one move; null when the rows have changed since they were read. */
+async function attempt(store: Store, request: Asked, move: Move): Promise<ActResult | null> {
+  const moved = await transitionOne(store, move);
+  switch (moved.result) {
+    case "accepted":
+    case "ignored":
+      return moved;
+    case "rejected":
+      return refuse(store, request, { run: moved.run, rule: moved.rule });
+    case "notFound":
+      return { result: "not_found" };
+    case "conflict": {
+      // Nothing has changed and still no row moved: the moment until which this was allowed has passed.
+      const late = move.notAfterMs !== undefined && moved.current.version === move.run.version;
+      return late ? refuse(store, request, { run: moved.current, rule: "deadline_passed" }) : null;
+    }
+  }
+}
+
+async function refuse(
+  store: Store,
+  { runId, event, actor }: Asked,
+  { run, rule }: { readonly run: Run; readonly rule: ActRule },
+): Promise<Refused> {
+  await recordRefusal(store, { runId, event, rule, status: run.state.status, actor });
+  return { result: "refused", rule, event, run };
+}
+
+type Refused = Extract<ActResult, { result: "refused" }>;

@@ -17,10 +17,11 @@ export interface OverdueRun extends Candidate {
 
 /** Runs whose deadline has passed, the longest overdue first. */
 export async function findOverdue(store: Store, limit: number): Promise<readonly OverdueRun[]> {
-  const rows = await execute<CandidateRow & { approvals: readonly { id: string; deadline: string }[] }>(store, OVERDUE, [
-    store.tenantId,
-    limit,
-  ]);
+  const rows = await execute<CandidateRow & { approvals: readonly { id: string; deadline: string }[] }>(
+    store,
+    OVERDUE,
+    [store.tenantId, limit],
+  );
   return rows.map((row) => ({
     ...candidateOf(row),
     approvals: row.approvals.map(({ id, deadline }) => ({ id, deadlineMs: Date.parse(deadline) })),
@@ -81,11 +82,7 @@ async function find(store: Store, which: Statement, limit: number): Promise<read
   return (await execute<CandidateRow>(store, which, [store.tenantId, limit])).map(candidateOf);
 }
 
-async function findWakeUps(
-  store: Store,
-  which: Statement,
-  values: readonly unknown[],
-): Promise<readonly DueWakeUp[]> {
+async function findWakeUps(store: Store, which: Statement, values: readonly unknown[]): Promise<readonly DueWakeUp[]> {
   const rows = await execute<{ id: string; version: number; agent_name: string; agent_version: string }>(store, which, [
     store.tenantId,
     ...values,
@@ -101,22 +98,25 @@ function candidateOf(row: CandidateRow): Candidate {
   return { run: runOf(row.run), nowMs: row.now.getTime() };
 }
 
-const candidates = (verb: string, condition: string, order = "r.id", columns = ""): Statement =>
+const candidates = (verb: string, condition: string, order = "r.id"): Statement =>
   statement(
     verb,
-    `select to_jsonb(r) as run, holdpoint.clock() as now${columns} from holdpoint.runs r
+    `select to_jsonb(r) as run, holdpoint.clock() as now from holdpoint.runs r
      where r.tenant_id = $1::uuid and ${condition} order by ${order} limit $2::int`,
   );
 
-const OVERDUE = candidates(
+const OVERDUE = statement(
   "find_overdue",
-  "r.wait_deadline <= holdpoint.now() and r.ended_at is null",
-  "r.wait_deadline",
-  `, (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'deadline', p.deadline)), '[]')
-      from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending') as approvals`,
+  `select to_jsonb(r) as run, holdpoint.clock() as now,
+     (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'deadline', p.deadline)), '[]')
+      from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending') as approvals
+   from holdpoint.runs r
+   where r.tenant_id = $1::uuid and r.wait_deadline <= holdpoint.now() and r.ended_at is null
+   order by r.wait_deadline limit $2::int`,
 );
 
-const GONE_OWNER = "r.owner is not null and exists (select from holdpoint.workers w where w.id = r.owner and w.gone_at is not null)";
+const GONE_OWNER =
+  "r.owner is not null and exists (select from holdpoint.workers w where w.id = r.owner and w.gone_at is not null)";
 
 const FORSAKEN = candidates("find_forsaken", GONE_OWNER);
 
@@ -124,7 +124,11 @@ const OWNED_BY = candidates("find_owned_by", "r.owner = $3::uuid");
 
 const WEDGED = candidates("find_wedged", "r.owner is not null and r.progress_due_at <= holdpoint.now()");
 
-const RETRIES_DUE = candidates("find_retries_due", "r.status = 'retrying' and r.retry_at <= holdpoint.now()", "r.retry_at");
+const RETRIES_DUE = candidates(
+  "find_retries_due",
+  "r.status = 'retrying' and r.retry_at <= holdpoint.now()",
+  "r.retry_at",
+);
 
 const IDLE_CANCELLING = candidates(
   "find_idle_cancelling",

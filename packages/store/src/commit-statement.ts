@@ -46,6 +46,7 @@ spent as (
   set state = 'spent', spent_at = holdpoint.clock(), spent_by = (v.start->>'attemptId')::uuid
   from valid v
   where v.may_start and p.id = v."approvalId" and p.run_id = v."runId" and p.args_hash = v."argsHash"
+    and p.call_id = (v.start->'body'->>'callId')::uuid
     and p.state in ('approved', 'spent') and p.valid_until > holdpoint.clock()
   returning p.id
 ),
@@ -120,10 +121,15 @@ ${KEPT}
 select ord, step_seq, started, status, cancel_requested, pause_requested, at as now from moved`,
 );
 
-/** The row as it is now, to tell a lost answer from a lost run. */
+/**
+ * The row as it is now, to tell a lost answer from a lost run. `matched` counts the steps after $3 that are the ones this
+ * commit would have written: late evidence and a person's word number steps of the same claim as well.
+ */
 export const STEP_READ_BACK = statement(
   "read_back_step",
   `select r.owner, r.epoch, r.step_seq, false as started, r.status, r.cancel_requested_at is not null as cancel_requested,
-     r.pause_requested_at is not null as pause_requested, holdpoint.clock() as now
+     r.pause_requested_at is not null as pause_requested, holdpoint.clock() as now,
+     (select count(*)::int from jsonb_array_elements($4::jsonb) with ordinality as t(body, n)
+      join holdpoint.steps s on s.run_id = r.id and s.seq = $3::int + t.n and s.body = t.body) as matched
    from holdpoint.runs r where r.tenant_id = $1::uuid and r.id = $2::uuid`,
 );

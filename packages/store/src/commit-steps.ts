@@ -85,7 +85,10 @@ export async function commitSteps(
     throw new RangeError("A batch takes at most one commit per run");
   }
   const results = await executeBatch<StepCommit, CommitRow>(commits, (items) =>
-    execute(store, COMMIT, [store.tenantId, JSON.stringify(items.map(({ ord, item }) => storableInput(inputOf(ord, item))))]),
+    execute(store, COMMIT, [
+      store.tenantId,
+      JSON.stringify(items.map(({ ord, item }) => storableInput(inputOf(ord, item)))),
+    ]),
   );
   return Promise.all(
     commits.map(async (commit, index) => {
@@ -123,16 +126,20 @@ function taken(row: Omit<CommitRow, "ord">): CommitResult {
 
 /** No row moved, or the answer was lost: the row itself says whether the commit was ours. */
 async function readBack(store: Store, commit: StepCommit): Promise<CommitResult> {
-  const [row] = await execute<Omit<CommitRow, "ord"> & { owner: string | null; epoch: number }>(store, STEP_READ_BACK, [
+  const bodies = commit.start === null ? commit.steps : [...commit.steps, commit.start.body];
+  const [row] = await execute<StepReadBackRow>(store, STEP_READ_BACK, [
     store.tenantId,
     commit.runId,
+    commit.stepSeq,
+    JSON.stringify(storableInput(bodies)),
   ]);
   if (row === undefined || row.owner !== commit.workerId || row.epoch !== commit.epoch) return { result: "replaced" };
-  const moved = row.step_seq - commit.stepSeq;
-  const started = moved === commit.steps.length + 1 && commit.start !== null;
-  const ours = moved > 0 && (started || moved === commit.steps.length);
-  return ours ? taken({ ...row, started }) : { result: "reload" };
+  // The start may have been refused by itself.
+  const ours = row.matched > 0 && row.matched >= commit.steps.length && row.step_seq === commit.stepSeq + row.matched;
+  return ours ? taken({ ...row, started: row.matched > commit.steps.length }) : { result: "reload" };
 }
+
+type StepReadBackRow = Omit<CommitRow, "ord"> & { owner: string | null; epoch: number; matched: number };
 
 function inputOf(ord: number, commit: StepCommit): object {
   const { start } = commit;

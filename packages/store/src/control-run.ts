@@ -1,9 +1,9 @@
 import type { Actor, OperatorChoice, StepBody } from "@holdpoint/core";
 import { advance, isTerminal, type JsonValue } from "@holdpoint/core";
-import { type ActResult, act, type Judged } from "./act.ts";
+import { type ActResult, act, type Judged, readRow } from "./act.ts";
 import type { Store } from "./db.ts";
 import { newId } from "./ids.ts";
-import type { LoadedRun } from "./load-run.ts";
+import { type LoadedRun, loadRun } from "./load-run.ts";
 import type { Writes } from "./transition.ts";
 
 /** Asks a run to stop. The request is stored and sticky; whoever works on the run is told, and nobody starts anything more. */
@@ -11,7 +11,7 @@ export function requestCancel(
   store: Store,
   { runId, actor, reason }: { readonly runId: string; readonly actor: Actor; readonly reason: string | null },
 ): Promise<ActResult> {
-  return act(store, { runId, event: "CancelRequested", actor }, ({ run }) => ({
+  return act(store, { runId, event: "CancelRequested", actor, read: readRow }, ({ run }) => ({
     run,
     events: [{ type: "CancelRequested", reason }],
     actor,
@@ -20,8 +20,11 @@ export function requestCancel(
 }
 
 /** Asks a run to pause: it starts nothing new, and its deadlines stand still until it is resumed. */
-export function requestPause(store: Store, { runId, actor }: { readonly runId: string; readonly actor: Actor }): Promise<ActResult> {
-  return act(store, { runId, event: "PauseRequested", actor }, ({ run }) => ({
+export function requestPause(
+  store: Store,
+  { runId, actor }: { readonly runId: string; readonly actor: Actor },
+): Promise<ActResult> {
+  return act(store, { runId, event: "PauseRequested", actor, read: readRow }, ({ run }) => ({
     run,
     events: [{ type: "PauseRequested" }],
     actor,
@@ -29,8 +32,15 @@ export function requestPause(store: Store, { runId, actor }: { readonly runId: s
 }
 
 /** Takes a pause back; every deadline moves by the time that it took. */
-export function resumeRun(store: Store, { runId, actor }: { readonly runId: string; readonly actor: Actor }): Promise<ActResult> {
-  return act(store, { runId, event: "Resumed", actor }, ({ run }) => ({ run, events: [{ type: "Resumed" }], actor }));
+export function resumeRun(
+  store: Store,
+  { runId, actor }: { readonly runId: string; readonly actor: Actor },
+): Promise<ActResult> {
+  return act(store, { runId, event: "Resumed", actor, read: readRow }, ({ run }) => ({
+    run,
+    events: [{ type: "Resumed" }],
+    actor,
+  }));
 }
 
 /** What an operator decides about a run. */
@@ -50,7 +60,7 @@ export interface OperatorDecision {
 /** Carries out an operator's choice; what is not offered in the run's status is refused with the rule. */
 export function decideAsOperator(store: Store, decision: OperatorDecision): Promise<ActResult> {
   const { runId, choice, actor, reason } = decision;
-  return act(store, { runId, event: "OperatorDecided", actor }, (loaded): Judged => {
+  return act(store, { runId, event: "OperatorDecided", actor, read: loadRun }, (loaded): Judged => {
     const named = loaded.openAttempts.filter(({ id }) => decision.attemptIds.includes(id));
     const settles = choice === "mark_done" || choice === "not_established" || choice === "terminate";
     const needsName = settles && choice !== "terminate" && loaded.openAttempts.length > 0;
@@ -90,12 +100,16 @@ function settlement(
   { choice, actor, result, externalRef }: OperatorDecision,
 ): Writes {
   const done = choice === "mark_done";
-  const steps = named.map(({ callId }): StepBody => ({
-    kind: "tool_result",
-    callId,
-    result: done ? "succeeded" : "not_established",
-    output: done ? (result ?? null) : "NOT ESTABLISHED. Nobody could find out whether this call acted. Do not claim that it was done.",
-  }));
+  const steps = named.map(
+    ({ callId }): StepBody => ({
+      kind: "tool_result",
+      callId,
+      result: done ? "succeeded" : "not_established",
+      output: done
+        ? (result ?? null)
+        : "NOT ESTABLISHED. Nobody could find out whether this call acted. Do not claim that it was done.",
+    }),
+  );
   const checkpoint = steps.reduce(
     (cursor, body, index) => advance(cursor, { seq: loaded.run.stepSeq + index + 1, body }, loaded.calls),
     loaded.run.checkpoint,
@@ -111,4 +125,3 @@ function settlement(
     })),
   };
 }
-

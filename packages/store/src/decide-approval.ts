@@ -3,7 +3,7 @@ import { type ActResult, type ActRule, act } from "./act.ts";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { newId } from "./ids.ts";
-import type { Run } from "./run.ts";
+import { type Run, type RunJson, runOf } from "./run.ts";
 
 export interface ApprovalDecision {
   readonly approvalId: string;
@@ -14,13 +14,6 @@ export interface ApprovalDecision {
   readonly actor: Actor;
   /** The roles in which the person may act. */
   readonly roles: readonly string[];
-}
-
-/** The decision that stands, for whoever decides again. */
-export interface StandingDecision {
-  readonly state: string;
-  readonly decidedBy: string | null;
-  readonly decidedAtMs: number | null;
 }
 
 export type DecideResult =
@@ -34,28 +27,32 @@ export type DecideResult =
  * by the statement itself, whether the sweep has come by or not.
  */
 export async function decideApproval(store: Store, decision: ApprovalDecision): Promise<DecideResult> {
-  const { approvalId, actor } = decision;
-  const runId = await runOfApproval(store, approvalId);
-  if (runId === null) return { result: "not_found" };
-  return act<DecideResult>(store, { runId, event: "FactArrived", actor }, async ({ run, approvals }) => {
-    const request = await findRequest(store, approvalId);
-    if (request === null) return { answer: { result: "not_found" } };
-    const repeated = request.decided_by === actor.id && STATES[decision.decision].includes(request.state);
+  const { approvalId, actor, argsHash, note } = decision;
+  const request = await readRequest(store, approvalId);
+  if (request === null) return { result: "not_found" };
+  const asked = {
+    runId: request.run.id,
+    event: "FactArrived" as const,
+    actor,
+    read: () => readRequest(store, approvalId),
+  };
+  return act<RequestSeen, DecideResult>(store, asked, ({ run, row }) => {
+    const repeated = row.decided_by === actor.id && STATES[decision.decision].includes(row.state);
     if (repeated) return { answer: { result: "repeated", run } };
-    const rule = refusal(request, decision);
+    const rule = refusal(row, decision);
     if (rule !== null) return { refuse: rule };
-    const others = approvals.some(({ id, state }) => state === "pending" && id !== approvalId);
-    const { note } = decision;
     const state = decision.decision === "approve" ? "approved" : "rejected";
     return {
       run,
-      events: [{ type: "FactArrived", fact: "decision", completesHold: !others && awaitsApproval(run.state) }],
+      events: [
+        { type: "FactArrived", fact: "decision", completesHold: row.others_pending === 0 && awaitsApproval(run.state) },
+      ],
       actor,
-      reason: `${decision.decision} ${request.tool}`,
-      notAfterMs: request.deadline.getTime(),
+      reason: `${decision.decision} ${row.tool}`,
+      notAfterMs: row.deadline.getTime(),
       writes: {
         approvals: [{ id: approvalId, state, decidedBy: actor.id, note }],
-        decisions: [{ id: newId(), approvalId, decision: decision.decision, argsHash: decision.argsHash, note }],
+        decisions: [{ id: newId(), approvalId, decision: decision.decision, argsHash, note }],
       },
     };
   });
@@ -66,7 +63,11 @@ const STATES: Readonly<Record<"approve" | "reject", readonly string[]>> = {
   reject: ["rejected"],
 };
 
+type RequestSeen = { readonly run: Run; readonly row: RequestRow };
+
 type RequestRow = {
+  run: RunJson;
+  others_pending: number;
   state: string;
   tool: string;
   args_hash: string;
@@ -92,23 +93,17 @@ function awaitsApproval({ status, resumeTo }: RunState): boolean {
   return status === "waiting_approval";
 }
 
-async function runOfApproval(store: Store, approvalId: string): Promise<string | null> {
-  const [row] = await execute<{ run_id: string }>(store, RUN_OF, [store.tenantId, approvalId]);
-  return row?.run_id ?? null;
-}
-
-async function findRequest(store: Store, approvalId: string): Promise<RequestRow | null> {
+/** The request, its run and how many other requests of the run are pending, in one snapshot; the run's version pins all. */
+async function readRequest(store: Store, approvalId: string): Promise<RequestSeen | null> {
   const [row] = await execute<RequestRow>(store, REQUEST, [store.tenantId, approvalId]);
-  return row ?? null;
+  return row === undefined ? null : { run: runOf(row.run), row };
 }
-
-const RUN_OF = statement(
-  "run_of_approval",
-  "select run_id from holdpoint.approvals where tenant_id = $1::uuid and id = $2::uuid",
-);
 
 const REQUEST = statement(
   "approval_request",
-  `select state, tool, args_hash, roles, users, excluded, deadline, decided_by
-   from holdpoint.approvals where tenant_id = $1::uuid and id = $2::uuid`,
+  `select a.state, a.tool, a.args_hash, a.roles, a.users, a.excluded, a.deadline, a.decided_by, to_jsonb(r) as run,
+     (select count(*)::int from holdpoint.approvals o
+      where o.run_id = a.run_id and o.state = 'pending' and o.id <> a.id) as others_pending
+   from holdpoint.approvals a join holdpoint.runs r on r.id = a.run_id
+   where a.tenant_id = $1::uuid and a.id = $2::uuid`,
 );

@@ -82,7 +82,9 @@ export async function executeBatch<Item, Row extends { ord: number }>(
 }
 
 function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error("The database reported something that is no error", { cause: error });
+  return error instanceof Error
+    ? error
+    : new Error("The database reported something that is no error", { cause: error });
 }
 
 function codeOf(error: unknown): string | null {

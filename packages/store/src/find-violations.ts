@@ -59,13 +59,12 @@ const OF_HISTORY = {
     .join(" union "),
 } as const;
 
-const FIND = statement(
-  "find_violations",
-  [
-    ...Object.entries(OF_RUNS).map(
-      ([rule, condition]) =>
-        `select '${rule}' as rule, r.id as run_id from holdpoint.runs r where r.tenant_id = $1::uuid and (${condition})`,
-    ),
-    ...Object.entries(OF_HISTORY).map(([rule, found]) => `select '${rule}' as rule, f.run_id from (${found}) f`),
-  ].join(" union ") + " order by rule, run_id limit 1000",
-);
+const SELECTS = [
+  ...Object.entries(OF_RUNS).map(
+    ([rule, condition]) =>
+      `select '${rule}' as rule, r.id as run_id from holdpoint.runs r where r.tenant_id = $1::uuid and (${condition})`,
+  ),
+  ...Object.entries(OF_HISTORY).map(([rule, found]) => `select '${rule}' as rule, f.run_id from (${found}) f`),
+];
+
+const FIND = statement("find_violations", `${SELECTS.join("\nunion ")}\norder by rule, run_id limit 1000`);

@@ -8,7 +8,6 @@ import type {
   LineEffect,
   OpenAttempt,
   Step,
-
   Verdict,
 } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";

@@ -1,5 +1,5 @@
 import type { Actor, RunState } from "@holdpoint/core";
-import { type ActResult, act } from "./act.ts";
+import { type ActResult, act, readRow } from "./act.ts";
 import type { Store } from "./db.ts";
 import { newId } from "./ids.ts";
 
@@ -19,7 +19,7 @@ export interface SaidFact {
  */
 export function recordFact(store: Store, fact: SaidFact): Promise<ActResult> {
   const { runId, kind, text, actor, holdSeq } = fact;
-  return act(store, { runId, event: "FactArrived", actor }, ({ run }) => {
+  return act(store, { runId, event: "FactArrived", actor, read: readRow }, ({ run }) => {
     if (kind === "answer" && holdSeq !== undefined && run.holdSeq !== holdSeq) return { refuse: "hold_is_over" };
     return {
       run,

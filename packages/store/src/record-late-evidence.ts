@@ -1,6 +1,7 @@
 import type { JsonValue, StepBody } from "@holdpoint/core";
 import { advance } from "@holdpoint/core";
-import type { Store } from "./db.ts";
+import { type Store, statement } from "./db.ts";
+import { execute } from "./execute.ts";
 import { type LoadedRun, loadRun } from "./load-run.ts";
 import { type Artifact, type Move, type Settle, transitionOne } from "./transition.ts";
 
@@ -32,6 +33,7 @@ export async function recordLateEvidence(store: Store, evidence: LateEvidence): 
     const loaded = await loadRun(store, evidence.runId);
     if (loaded === null) return "not_found";
     const wasOpen = loaded.openAttempts.some(({ id }) => id === evidence.attemptId);
+    if (!wasOpen && !(await attemptExists(store, evidence))) return "not_found";
     const moved = await transitionOne(store, wasOpen ? settling(loaded, evidence) : finding(loaded, evidence));
     if (moved.result === "accepted") return wasOpen ? "settled" : "finding";
     if (moved.result === "notFound") return "not_found";
@@ -70,3 +72,12 @@ function finding(loaded: LoadedRun, { workerId, attemptId, settle }: LateEvidenc
     writes: { late: [{ attemptId, evidence }] },
   };
 }
+
+async function attemptExists(store: Store, { runId, attemptId }: LateEvidence): Promise<boolean> {
+  return (await execute(store, ATTEMPT, [store.tenantId, runId, attemptId])).length > 0;
+}
+
+const ATTEMPT = statement(
+  "find_attempt",
+  "select id from holdpoint.attempts where tenant_id = $1::uuid and run_id = $2::uuid and id = $3::uuid",
+);

@@ -1,4 +1,14 @@
-import type { AgentRef, Asked, Checkpoint, Instant, OnDeadline, Outcome, RunState, Status, WaitingFor } from "@holdpoint/core";
+import type {
+  AgentRef,
+  Asked,
+  Checkpoint,
+  Instant,
+  OnDeadline,
+  Outcome,
+  RunState,
+  Status,
+  WaitingFor,
+} from "@holdpoint/core";
 
 /** A run as its row says. Instants are milliseconds since the epoch, on the database's clock. */
 export interface Run {

@@ -1,6 +1,16 @@
 // The tables of the schema `holdpoint`, for the reads. The migrations are the truth; a test compares both.
 
-import type { AgentRef, Asked, Checkpoint, JsonValue, Outcome, Status, StepBody, Verdict, WaitingFor } from "@holdpoint/core";
+import type {
+  AgentRef,
+  Asked,
+  Checkpoint,
+  JsonValue,
+  Outcome,
+  Status,
+  StepBody,
+  Verdict,
+  WaitingFor,
+} from "@holdpoint/core";
 import { bigint, boolean, integer, jsonb, pgSchema, text, timestamp, uuid } from "drizzle-orm/pg-core";
 
 const holdpoint = pgSchema("holdpoint");

@@ -39,8 +39,8 @@ export async function submitRun(store: Store, submission: Submission): Promise<S
     return explain(store, submission, row ?? NOTHING);
   } catch (error) {
     const constraint = constraintOf(error);
-    if (constraint === "runs_one_live_per_line") return { result: "line_is_live" };
-    // The same request was in flight twice: the other one has won by now.
+    // The same request was in flight twice: the other one has won by now, and holds the line as well as the key.
+    if (constraint === "runs_one_live_per_line") return (await byKey(store, submission)) ?? { result: "line_is_live" };
     if (constraint === "idempotency_keys_pkey") return explain(store, submission, NOTHING);
     throw error;
   }
@@ -50,22 +50,25 @@ type SubmitRow = { run: RunJson | null; session_found: boolean; agent_found: boo
 
 const NOTHING: SubmitRow = { run: null, session_found: true, agent_found: true, retried_found: true };
 
-async function explain(store: Store, { idempotency }: Submission, row: SubmitRow): Promise<SubmitResult> {
-  if (idempotency !== undefined) {
-    const { principal, key, requestHash } = idempotency;
-    const [known] = await execute<{ run: RunJson; same: boolean }>(store, BY_KEY, [
-      store.tenantId,
-      principal,
-      key,
-      requestHash,
-    ]);
-    if (known !== undefined) {
-      return known.same ? { result: "repeated", run: runOf(known.run) } : { result: "key_reused" };
-    }
-  }
+async function explain(store: Store, submission: Submission, row: SubmitRow): Promise<SubmitResult> {
+  const known = await byKey(store, submission);
+  if (known !== null) return known;
   if (!row.session_found) return { result: "session_not_found" };
   if (!row.retried_found) return { result: "retried_run_not_found" };
   return { result: "agent_not_found" };
+}
+
+async function byKey(store: Store, { idempotency }: Submission): Promise<SubmitResult | null> {
+  if (idempotency === undefined) return null;
+  const { principal, key, requestHash } = idempotency;
+  const [known] = await execute<{ run: RunJson; same: boolean }>(store, BY_KEY, [
+    store.tenantId,
+    principal,
+    key,
+    requestHash,
+  ]);
+  if (known === undefined) return null;
+  return known.same ? { result: "repeated", run: runOf(known.run) } : { result: "key_reused" };
 }
 
 function parameters(store: Store, submission: Submission, runId: string): readonly unknown[] {

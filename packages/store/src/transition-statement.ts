@@ -46,6 +46,13 @@ requested as (
   cross join lateral jsonb_to_recordset(m.requests)
     as t(id uuid, "callId" uuid, tool text, args text, "argsHash" text, rule text, roles text[], users text[],
          excluded text[], "deadlineMs" float8, "onDeadline" text, "validForMs" bigint)
+  where not m."closesApprovals"
+),
+-- A resumed run gives the time of its pause back to whoever has not decided yet.
+prolonged as (
+  update holdpoint.approvals a set deadline = a.deadline + (m.at - holdpoint.instant(m."resumedFrom"))
+  from moved m
+  where m."resumedFrom" ? 'at' and not m."closesApprovals" and a.run_id = m.run_id and a.state = 'pending'
 ),
 judged as (
   update holdpoint.approvals a
@@ -73,7 +80,7 @@ with input as materialized (
   select * from jsonb_to_recordset($2::jsonb) as i(
     ord int, "runId" uuid, expected int, "stepSeq" int, "fenceOwner" uuid, "fenceEpoch" int, "notAfter" jsonb,
     "actorKind" text, "actorId" text, reason text, next jsonb, takeovers int, "attemptDelta" int, log jsonb,
-    "closesApprovals" boolean, checkpoint jsonb, "currentStep" text, facts jsonb, messages jsonb, steps jsonb,
+    "closesApprovals" boolean, "resumedFrom" jsonb, checkpoint jsonb, "currentStep" text, facts jsonb, messages jsonb, steps jsonb,
     settles jsonb, "lookUps" jsonb, requests jsonb, approvals jsonb, decisions jsonb, artifacts jsonb, late jsonb)
 ),
 locked as materialized (
@@ -91,8 +98,11 @@ moved as (
     open_attempts = r.open_attempts + i."attemptDelta",
     external_ref = case when r.open_attempts + i."attemptDelta" > 0 then r.external_ref end,
     hold_seq = case
-      when i.next->>'status' not like 'waiting\_%' then null
-      when i.next->>'status' = r.status then r.hold_seq
+      when i.next->>'status' not like 'waiting_%'
+        and (i.next->>'status' <> 'paused' or i.next->'resumeTo'->>'to' is distinct from 'hold') then null
+      -- A pause does not make another hold of the one that it interrupts.
+      when i.next->>'status' = r.status or 'paused' in (i.next->>'status', r.status)
+        then coalesce(r.hold_seq, r.version + jsonb_array_length(i.log))
       else r.version + jsonb_array_length(i.log) end,
     progress_due_at = case when i.next->>'owner' is not null then r.progress_due_at end,
     checkpoint = coalesce(nullif(i.checkpoint, 'null'::jsonb), r.checkpoint),
@@ -106,7 +116,7 @@ moved as (
     and (holdpoint.instant(i."notAfter") >= coalesce(r.paused_at, holdpoint.clock())) is not false
   returning i.ord, to_jsonb(r) as run, r.id as run_id, r.session_id, r.epoch, r.version, r.updated_at as at,
     r.step_seq - jsonb_array_length(i.steps) as step_seq_before, i.expected, i."actorKind", i."actorId", i.reason,
-    i.log, i."closesApprovals", i.facts, i.messages, i.steps, i.settles, i."lookUps", i.requests, i.approvals,
+    i.log, i."closesApprovals", i."resumedFrom", i.facts, i.messages, i.steps, i.settles, i."lookUps", i.requests, i.approvals,
     i.decisions, i.artifacts, i.late
 ),
 logged as (
@@ -143,12 +153,6 @@ export const WAITING = statement("transition", text(""));
 
 /** Passes over rows that somebody else is moving. */
 export const SKIPPING = statement("transition_skipping", text(" skip locked"));
-
-/** The row as it is now: a statement of its own, since the one that lost saw an old snapshot. */
-export const CURRENT = statement(
-  "current_run",
-  `select to_jsonb(r) as run from holdpoint.runs r where r.tenant_id = $1::uuid and r.id = $2::uuid`,
-);
 
 /**
  * The row, and whether its transition at $3 is the one that this caller meant to make. One person may bring two facts at

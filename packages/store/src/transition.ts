@@ -1,9 +1,10 @@
-import type { Actor, Checkpoint, JsonValue, RunEvent, RunState, Rule, StepBody } from "@holdpoint/core";
+import type { Actor, Checkpoint, JsonValue, Rule, RunEvent, RunState, StepBody } from "@holdpoint/core";
 import { reduce, storable } from "@holdpoint/core";
 import type { Store } from "./db.ts";
 import { execute, executeBatch, failureKind } from "./execute.ts";
+import { findRow } from "./find-row.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
-import { CURRENT, READ_BACK, SKIPPING, WAITING } from "./transition-statement.ts";
+import { READ_BACK, SKIPPING, WAITING } from "./transition-statement.ts";
 
 /** Something that is said in the run's session together with the transition. */
 export interface Message {
@@ -161,8 +162,23 @@ function reduceMove(move: Move): TransitionResult | { input: Input } {
   return { input: inputOf(move, { state, log, pinsSteps, closesApprovals }) };
 }
 
+const NO_WRITES = {
+  checkpoint: null,
+  currentStep: null,
+  facts: [],
+  messages: [],
+  steps: [],
+  settles: [],
+  lookUps: [],
+  requests: [],
+  approvals: [],
+  decisions: [],
+  artifacts: [],
+  late: [],
+} as const satisfies { readonly [Part in keyof Writes]-?: Writes[Part] | null };
+
 function inputOf(
-  { run, events, actor, reason, writes = {}, notAfterMs }: Move,
+  { run, events, actor, reason, writes, notAfterMs }: Move,
   reduced: {
     state: RunState;
     log: readonly { from: string; to: string; event: string }[];
@@ -171,7 +187,9 @@ function inputOf(
   },
 ) {
   // An owner moves only what it owns: after a conflict it must never repeat itself on somebody else's run.
-  const fenced = events.some((event) => OWNERS.has(event.type) || (event.type === "EffectSettled" && event.by === "owner"));
+  const fenced = events.some(
+    (event) => OWNERS.has(event.type) || (event.type === "EffectSettled" && event.by === "owner"),
+  );
   return {
     runId: run.id,
     expected: run.version,
@@ -188,18 +206,10 @@ function inputOf(
     attemptDelta: reduced.state.openAttempts - run.state.openAttempts,
     log: reduced.log,
     closesApprovals: reduced.closesApprovals,
-    checkpoint: writes.checkpoint ?? null,
-    currentStep: writes.currentStep ?? null,
-    facts: writes.facts ?? [],
-    messages: writes.messages ?? [],
-    steps: writes.steps ?? [],
-    settles: writes.settles ?? [],
-    lookUps: writes.lookUps ?? [],
-    requests: writes.requests ?? [],
-    approvals: writes.approvals ?? [],
-    decisions: writes.decisions ?? [],
-    artifacts: writes.artifacts ?? [],
-    late: writes.late ?? [],
+    resumedFrom: reduced.state.pausedAt === null ? run.state.pausedAt : null,
+    storedId: writes?.facts?.[0]?.id ?? writes?.decisions?.[0]?.id ?? null,
+    ...NO_WRITES,
+    ...writes,
   };
 }
 
@@ -209,9 +219,10 @@ export function storableInput(input: object): JsonValue {
   return storable(input as unknown as JsonValue);
 }
 
+/** The row as it is now, by a statement of its own: the one that lost saw an old snapshot. */
 async function conflict(store: Store, runId: string): Promise<TransitionResult> {
-  const [row] = await execute<{ run: RunJson }>(store, CURRENT, [store.tenantId, runId]);
-  return row === undefined ? { result: "notFound" } : { result: "conflict", current: runOf(row.run) };
+  const current = await findRow(store, runId);
+  return current === null ? { result: "notFound" } : { result: "conflict", current };
 }
 
 /** After a lost answer the move was ours only if the row at the next version carries our event, by our hand. */
@@ -226,10 +237,8 @@ async function readBack(store: Store, input: Input, error: Error): Promise<Trans
     input.actorKind,
     input.actorId,
     input.fenceEpoch,
-    input.facts[0]?.id ?? input.decisions[0]?.id ?? null,
+    input.storedId,
   ]);
   if (row === undefined) return { result: "notFound" };
-  return row.ours
-    ? { result: "accepted", run: runOf(row.run) }
-    : { result: "conflict", current: runOf(row.run) };
+  return row.ours ? { result: "accepted", run: runOf(row.run) } : { result: "conflict", current: runOf(row.run) };
 }

@@ -1,7 +1,7 @@
 import type { AgentRef } from "@holdpoint/core";
+import type pg from "pg";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
-import type pg from "pg";
 
 /** One process incarnation that may own runs. */
 export interface WorkerRegistration {

@@ -219,11 +219,16 @@ export async function ended(store: Store, status: "completed" | "failed"): Promi
 export function endBy(store: Store, claimed: LoadedRun, status: "completed" | "failed" = "completed"): Promise<Run> {
   const outcome = status === "completed" ? ({ kind: "succeeded" } as const) : null;
   const reason = status === "failed" ? "no_such_order" : null;
-  return moved(store, { run: claimed.run, actor: ownerOf(claimed), events: [{ type: "Ended", status, outcome, reason }] });
+  return moved(store, {
+    run: claimed.run,
+    actor: ownerOf(claimed),
+    events: [{ type: "Ended", status, outcome, reason }],
+  });
 }
 
 export function accepted(answer: { readonly result: string; readonly run?: Run }): Run {
-  if (answer.result !== "accepted" || answer.run === undefined) throw new Error(`not accepted: ${JSON.stringify(answer)}`);
+  if (answer.result !== "accepted" || answer.run === undefined)
+    throw new Error(`not accepted: ${JSON.stringify(answer)}`);
   return answer.run;
 }
 

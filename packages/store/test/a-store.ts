@@ -125,6 +125,22 @@ export function useBench(): Bench {
   };
 }
 
+/** How many deadlocks the server counts while the work is done, on a store of its own: a process reports at its end. */
+export async function deadlocksOf(bench: Bench, work: Verb<unknown>): Promise<number> {
+  const count = async (): Promise<number> => {
+    const rows = await bench.sql("select deadlocks::int from pg_stat_database where datname = current_database()");
+    return rows[0]?.deadlocks;
+  };
+  const before = await count();
+  const store = openStore({ url: bench.url, applicationName: "deadlocks" });
+  await work(store);
+  await store[Symbol.asyncDispose]();
+  const living = "select from pg_stat_activity where application_name = 'deadlocks'";
+  const reported = async () => (await bench.sql(living)).length === 0;
+  await waitFor(reported, { deadlineMs: 10_000, what: "the server processes to end" });
+  return (await count()) - before;
+}
+
 /** Holds a run's row until it is released. */
 export async function holdRun(url: string, runId: string) {
   const client = new pg.Client({ connectionString: url });

@@ -89,7 +89,13 @@ test("a run that is lost and claimed anew while a batch of steps waits drops out
       );
     },
   );
-  expect(results.map((each) => "result" in each && each.result)).toEqual(["taken", "taken", "replaced", "taken", "taken"]);
+  expect(results.map((each) => "result" in each && each.result)).toEqual([
+    "taken",
+    "taken",
+    "replaced",
+    "taken",
+    "taken",
+  ]);
   for (const { run } of runs) expect(await stepKinds(run.id)).toHaveLength(run.id === third.run.id ? 1 : 3);
 });
 
@@ -213,7 +219,8 @@ test("two runs of one session in one batch get different message numbers", async
   const { id: sessionId } = await createSession(bench.store, "alice");
   const workerId = await aWorker(bench.store);
   const claimed: LoadedRun[] = [];
-  for (let n = 0; n < 2; n += 1) claimed.push(await claim(bench.store, (await aRun(bench.store, { sessionId })).id, workerId));
+  for (let n = 0; n < 2; n += 1)
+    claimed.push(await claim(bench.store, (await aRun(bench.store, { sessionId })).id, workerId));
   const say = (text: string) => ({ role: "assistant", author: "refunds", text }) as const;
   const results = await commitSteps(
     bench.store,
@@ -222,10 +229,14 @@ test("two runs of one session in one batch get different message numbers", async
     ),
   );
   expect(results).toMatchObject([{ result: "taken" }, { result: "taken" }]);
-  const messages = await bench.sql("select seq, text from holdpoint.messages where session_id = $1 order by seq", [sessionId]);
+  const messages = await bench.sql("select seq, text from holdpoint.messages where session_id = $1 order by seq", [
+    sessionId,
+  ]);
   expect(messages.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6]);
   expect(messages.slice(2).map(({ text }) => text)).toEqual(["first of 0", "second of 0", "first of 1", "second of 1"]);
-  expect(await bench.sql("select message_seq from holdpoint.sessions where id = $1", [sessionId])).toEqual([{ message_seq: 6 }]);
+  expect(await bench.sql("select message_seq from holdpoint.sessions where id = $1", [sessionId])).toEqual([
+    { message_seq: 6 },
+  ]);
 });
 
 test("an approval that is withdrawn while the intent waits is not spent, and the result beside it is kept", async () => {
@@ -233,7 +244,14 @@ test("an approval that is withdrawn while the intent waits is not spent, and the
   const { run, request } = await anAskingRun(bench.store, { calls: [read, refund] });
   const [, forRefund] = (await reload(bench.store, run.id)).approvals;
   for (const approvalId of [request.id, forRefund?.id ?? ""]) {
-    await decideApproval(bench.store, { approvalId, decision: "approve", argsHash: "hash-1", note: null, actor: MANAGER, roles: ["manager"] });
+    await decideApproval(bench.store, {
+      approvalId,
+      decision: "approve",
+      argsHash: "hash-1",
+      note: null,
+      actor: MANAGER,
+      roles: ["manager"],
+    });
   }
   const claimed = await claim(bench.store, run.id, await aWorker(bench.store));
   const approval = { id: forRefund?.id ?? "", argsHash: refund.argsHash };
@@ -331,7 +349,10 @@ test("a batch with a row that stays locked waits no longer than a second at a ti
          and wait_event_type = 'Lock'`,
       [pid],
     );
-  await waitFor(async () => (await others()).length > 0, { deadlineMs: 10_000, what: "the statement to be sent again" });
+  await waitFor(async () => (await others()).length > 0, {
+    deadlineMs: 10_000,
+    what: "the statement to be sent again",
+  });
   await held.release();
   expect((await late).map((each) => "result" in each && each.result)).toEqual(Array(5).fill("taken"));
 });
@@ -345,5 +366,8 @@ test("a stop that is asked for while an effect is open lets its result in", asyn
     (store) => commitSteps(store, [aCommit(claimed, { steps: [aResult(call)], settles })]),
   );
   expect(result).toMatchObject({ result: "taken", status: "cancelling", cancelRequested: true });
-  expect((await reload(bench.store, claimed.run.id)).run.state).toMatchObject({ status: "cancelling", openAttempts: 0 });
+  expect((await reload(bench.store, claimed.run.id)).run.state).toMatchObject({
+    status: "cancelling",
+    openAttempts: 0,
+  });
 });

@@ -104,12 +104,16 @@ describe("findRun", () => {
   test("says that an owner is silent once its lease is over", async () => {
     const working = await aRun(store);
     await claim(store, working.id, await aWorker(store));
-    expect(await findRun(store, working.id)).toMatchObject({ owner: { host: "test", pid: process.pid, silent: false } });
+    expect(await findRun(store, working.id)).toMatchObject({
+      owner: { host: "test", pid: process.pid, silent: false },
+    });
 
     const silent = await aRun(store);
     const workerId = await aWorker(store);
     await claim(store, silent.id, workerId);
-    await store.pool.query("update holdpoint.workers set lease_until = now() - interval '1 s' where id = $1", [workerId]);
+    await store.pool.query("update holdpoint.workers set lease_until = now() - interval '1 s' where id = $1", [
+      workerId,
+    ]);
     expect(await findRun(store, silent.id)).toMatchObject({ owner: { id: workerId, silent: true } });
     expect(await listWorkers(store, { gone: false }, FIRST)).toMatchObject({
       items: expect.arrayContaining([expect.objectContaining({ id: workerId, silent: true })]),
@@ -238,7 +242,9 @@ describe("findTimeline", () => {
     expect(pieces).toEqual(whole.items);
 
     const full = await findTimeline(store, run.id, { ...FIRST, payloads: true });
-    expect(full.items.find(({ kind }) => kind === "step")).toMatchObject({ body: { kind: "model_reply", callIds: [{}] } });
+    expect(full.items.find(({ kind }) => kind === "step")).toMatchObject({
+      body: { kind: "model_reply", callIds: [{}] },
+    });
   });
 });
 
@@ -255,7 +261,10 @@ test("what happened outside is told per call, with each attempt", async () => {
   await commitSteps(store, [aCommit({ ...claimed, run: { ...claimed.run, stepSeq: 1 } }, { start })]);
 
   const first = await listCalls(store, run.id, { limit: 1, after: null });
-  expect(first).toMatchObject({ items: [{ id: read.id, tool: "find_order", effect: "read", attempts: [] }], next: read.id });
+  expect(first).toMatchObject({
+    items: [{ id: read.id, tool: "find_order", effect: "read", attempts: [] }],
+    next: read.id,
+  });
   expect(await listCalls(store, run.id, { limit: 1, after: first.next })).toMatchObject({
     items: [
       {

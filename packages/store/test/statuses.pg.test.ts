@@ -1,4 +1,4 @@
-import { reduce, type RunEvent, STATUSES } from "@holdpoint/core";
+import { type RunEvent, reduce, STATUSES } from "@holdpoint/core";
 import { expect, test } from "vitest";
 import { claimRuns, requestCancel } from "../src/index.ts";
 import { ALICE, aWorker } from "./a-run.ts";

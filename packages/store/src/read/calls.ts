@@ -60,7 +60,11 @@ export async function listCalls(store: Store, runId: string, page: PageRequest):
     .where(and(ofRun, cursor === null ? sql`false` : cursor === undefined ? undefined : later))
     .orderBy(asc(calls.turn), asc(calls.ordinal))
     .limit(rowsFor(page));
-  const tries = await attemptsOf(store, runId, rows.map(({ id }) => id));
+  const tries = await attemptsOf(
+    store,
+    runId,
+    rows.map(({ id }) => id),
+  );
   const views = rows.map(({ at, ...row }) => ({ ...row, atMs: msOf(at), attempts: tries.get(row.id) ?? [] }));
   return pageOf(views, page, ({ id }) => id);
 }
@@ -93,11 +97,7 @@ async function attemptsOf(
     })
     .from(attempts)
     .where(
-      and(
-        eq(attempts.tenantId, store.tenantId),
-        eq(attempts.runId, runId),
-        inArray(attempts.callId, [...callIds]),
-      ),
+      and(eq(attempts.tenantId, store.tenantId), eq(attempts.runId, runId), inArray(attempts.callId, [...callIds])),
     )
     .orderBy(asc(attempts.number))
     .limit(callIds.length * MAX_ATTEMPTS);

@@ -1,5 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Store } from "../db.ts";
 
 /** The builder over the store's pool. It holds nothing, so each read makes its own. */
@@ -31,7 +32,11 @@ export function rowsFor({ limit }: PageRequest): number {
 }
 
 /** Cuts the rows that `rowsFor` asked for to a page. */
-export function pageOf<Item>(items: readonly Item[], { limit }: PageRequest, cursorOf: (last: Item) => string): Page<Item> {
+export function pageOf<Item>(
+  items: readonly Item[],
+  { limit }: PageRequest,
+  cursorOf: (last: Item) => string,
+): Page<Item> {
   const kept = items.slice(0, limit);
   const last = kept.at(-1);
   return { items: kept, next: items.length > limit && last !== undefined ? cursorOf(last) : null };
@@ -47,6 +52,9 @@ export function idCursor(cursor: string): string | null {
 /** The condition that an instant lies before the present on the database's clock. */
 export const isPast = (instant: SQL | SQL.Aliased | { getSQL(): SQL }): SQL<boolean> =>
   sql<boolean>`coalesce(${instant} < holdpoint.now(), false)`;
+
+/** A column by its whole name: for sub-selects among the fields of a select over one table, where names stand alone. */
+export const qualified = (column: PgColumn): SQL => sql`${column.table}.${sql.identifier(column.name)}`;
 
 /** Milliseconds since the epoch of a nullable column. */
 export function msOf(at: Date): number;

@@ -1,9 +1,9 @@
 import type { Status } from "@holdpoint/core";
-import { and, desc, eq, inArray, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
 import { type Run, type RunJson, runOf } from "../run.ts";
 import { approvals, runs, transitions, workers } from "../schema.ts";
-import { idCursor, isPast, msOf, type Page, type PageRequest, pageOf, reader, rowsFor } from "./reader.ts";
+import { idCursor, isPast, msOf, type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 
 /** Who may decide a request: anybody in one of the roles or named, and not excluded. */
 export interface Approvers {
@@ -71,27 +71,30 @@ export async function listRuns(store: Store, filter: RunFilter, page: PageReques
 }
 
 /** The condition that somebody without any other part may see a run. */
-export function isVisibleTo(user: string): SQL | undefined {
+function isVisibleTo(user: string): SQL | undefined {
   return or(
     eq(runs.requester, user),
-    sql`exists (select from ${approvals} p where p.run_id = ${runs.id} and p.state = 'pending' and ${user} = any(p.users))`,
+    sql`exists (select from ${approvals} p where p.run_id = ${qualified(runs.id)} and p.state = 'pending' and ${user} = any(p.users))`,
   );
 }
 
-const OVERDUE = sql<boolean>`(${isPast(runs.waitDeadline)} or ${isPast(runs.retryAt)}
-  or (${isPast(runs.nextReconcileAt)} and ${runs.owner} is null) or ${isPast(runs.progressDueAt)})`;
+/** Each arm stands on an index of its own: the deadlines', the retries', the look-ups' and the running ones'. */
+const DUE = sql<boolean | null>`(${runs.waitDeadline} < holdpoint.now()
+  or (${runs.status} = 'retrying' and ${runs.retryAt} < holdpoint.now())
+  or (${runs.owner} is null and ${runs.nextReconcileAt} < holdpoint.now())
+  or (${runs.status} = 'running' and ${runs.progressDueAt} < holdpoint.now()))`;
 
 const MOVED_BY = sql<{ event: string; actorKind: string; actorId: string; reason: string | null; at: string }>`(
   select jsonb_build_object('event', t.event, 'actorKind', t.actor_kind, 'actorId', t.actor_id, 'reason', t.reason, 'at', t.at)
-  from ${transitions} t where t.run_id = ${runs.id} and t.from_status is distinct from t.to_status
+  from ${transitions} t where t.run_id = ${qualified(runs.id)} and t.from_status is distinct from t.to_status
   order by t.seq desc limit 1)`;
 
 const LINE_LIVE = sql<boolean>`exists (
-  select from ${runs} l where l.tenant_id = ${runs.tenantId} and l.line = ${runs.line} and l.ended_at is null)`;
+  select from ${runs} l where l.tenant_id = ${qualified(runs.tenantId)} and l.line = ${qualified(runs.line)} and l.ended_at is null)`;
 
 const PENDING = sql<readonly Approvers[]>`(
   select coalesce(jsonb_agg(jsonb_build_object('roles', p.roles, 'users', p.users, 'excluded', p.excluded) order by p.id), '[]')
-  from ${approvals} p where p.run_id = ${runs.id} and p.state = 'pending')`;
+  from ${approvals} p where p.run_id = ${qualified(runs.id)} and p.state = 'pending')`;
 
 function select(store: Store) {
   return reader(store)
@@ -102,7 +105,7 @@ function select(store: Store) {
       leaseUntil: workers.leaseUntil,
       silent: isPast(workers.leaseUntil),
       movedBy: MOVED_BY,
-      overdue: OVERDUE,
+      overdue: sql<boolean>`coalesce(${DUE}, false)`,
       lineLive: LINE_LIVE,
       pending: PENDING,
     })
@@ -144,7 +147,7 @@ function conditions(filter: RunFilter): readonly (SQL | undefined)[] {
     kind === undefined && principal === undefined ? undefined : sql`${runs.waitingFor} is not null`,
     given(kind, (value) => sql`${runs.waitingFor} ->> 'kind' = ${value}`),
     given(principal, (value) => sql`${runs.waitingFor} ->> 'principal' = ${value}`),
-    given(filter.overdue, (wanted) => (wanted ? and(isNull(runs.endedAt), OVERDUE) : sql`not ${OVERDUE}`)),
+    given(filter.overdue, (wanted) => (wanted ? DUE : sql`${DUE} is not true`)),
     given(filter.agentName, (value) => eq(runs.agentName, value)),
     given(filter.agentVersion, (value) => eq(runs.agentVersion, value)),
     given(filter.sessionId, (value) => eq(runs.sessionId, value)),

@@ -3,7 +3,7 @@ import { and, eq, gte, type SQL, sql } from "drizzle-orm";
 import { type PgColumn, unionAll } from "drizzle-orm/pg-core";
 import type { Store } from "../db.ts";
 import { approvals, calls, decisions, refusals, steps, transitions } from "../schema.ts";
-import { type Page, type PageRequest, pageOf, reader, rowsFor } from "./reader.ts";
+import { type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 import { type StepInShort, stepLine } from "./step-line.ts";
 
 /** What happened to a run, by what it is. */
@@ -139,13 +139,13 @@ function columns(kind: Detail["kind"], at: PgColumn, { place, detail }: { place:
 const numbered = (seq: PgColumn): SQL => sql`lpad(${seq}::text, 10, '0')`;
 
 const stepDetail = (payloads: boolean): SQL => sql`jsonb_build_object('seq', ${steps.seq},
-  'tool', (select c.tool from ${calls} c where c.run_id = ${steps.runId} and c.id = (${steps.body} ->> 'callId')::uuid),
+  'tool', (select c.tool from ${calls} c where c.run_id = ${qualified(steps.runId)} and c.id = (${qualified(steps.body)} ->> 'callId')::uuid),
   'short', ${steps.body} - '{message,text,output,outcome}'::text[],
   'body', case when ${payloads}::boolean then ${steps.body} end)`;
 
 const DECISION = sql`jsonb_build_object('approvalId', ${decisions.approvalId}, 'decision', ${decisions.decision},
   'actorId', ${decisions.actorId}, 'note', ${decisions.note},
-  'tool', (select p.tool from ${approvals} p where p.id = ${decisions.approvalId}))`;
+  'tool', (select p.tool from ${approvals} p where p.id = ${qualified(decisions.approvalId)}))`;
 
 const TRANSITION = sql`jsonb_build_object('seq', ${transitions.seq}, 'from', ${transitions.fromStatus},
   'to', ${transitions.toStatus}, 'event', ${transitions.event}, 'actorKind', ${transitions.actorKind},
@@ -176,5 +176,7 @@ const CURSOR = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:\d\d)\/([0-3]
 /** Null for a text that no page of ours gave. */
 function readCursor(text: string): Cursor | null {
   const [, moment, rank, place] = CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
-  return moment === undefined || rank === undefined || place === undefined ? null : { moment, rank: Number(rank), place };
+  return moment === undefined || rank === undefined || place === undefined
+    ? null
+    : { moment, rank: Number(rank), place };
 }

@@ -2,7 +2,7 @@ import type { AgentRef } from "@holdpoint/core";
 import { and, desc, eq, isNull, lt, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
 import { runs, workers } from "../schema.ts";
-import { idCursor, isPast, msOf, type Page, type PageRequest, pageOf, reader, rowsFor } from "./reader.ts";
+import { idCursor, isPast, msOf, type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 
 /** One process incarnation that owns runs, or did. */
 export interface WorkerView {
@@ -40,7 +40,7 @@ export async function listWorkers(
       silent: sql<boolean>`${isPast(workers.leaseUntil)} and ${workers.goneAt} is null`,
       goneAt: workers.goneAt,
       goneReason: workers.goneReason,
-      ownedRuns: sql<number>`(select count(*)::int from ${runs} r where r.owner = ${workers.id})`,
+      ownedRuns: sql<number>`(select count(*)::int from ${runs} r where r.owner = ${qualified(workers.id)})`,
     })
     .from(workers)
     .where(
