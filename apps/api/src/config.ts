@@ -35,11 +35,14 @@ export const CONFIG_HELP = `  HOLDPOINT_DATABASE_URL   postgres://user:password@
 `;
 
 const url = (...protocols: readonly string[]) =>
-  z.string({ error: "is missing" }).refine((text) => protocols.some((it) => text.startsWith(`${it}://`)) && URL.canParse(text), {
-    error: `must be a URL that starts with ${protocols.map((it) => `${it}://`).join(" or ")}`,
-  });
+  z
+    .string({ error: "is missing" })
+    .refine((text) => protocols.some((it) => text.startsWith(`${it}://`)) && URL.canParse(text), {
+      error: `must be a URL that starts with ${protocols.map((it) => `${it}://`).join(" or ")}`,
+    });
 
-const LOOPBACK = "must be a loopback address (127.0.0.1, ::1 or localhost): development tokens are no protection on a network";
+const LOOPBACK =
+  "must be a loopback address (127.0.0.1, ::1 or localhost): development tokens are no protection on a network";
 
 const Environment = z.object({
   HOLDPOINT_DATABASE_URL: url("postgres", "postgresql"),
@@ -61,7 +64,9 @@ const Environment = z.object({
  * @throws {ConfigError} with every mistake.
  */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""));
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""),
+  );
   const parsed = Environment.safeParse(given);
   if (!parsed.success) {
     throw new ConfigError(parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`));

@@ -22,7 +22,7 @@ export function sees(caller: Caller, { run, pending }: RunView): boolean {
 }
 
 /** The parts in which a caller may act on a run. */
-export function partsOf(caller: Caller, { run, pending }: RunView): readonly Actor[] {
+function partsOf(caller: Caller, { run, pending }: RunView): readonly Actor[] {
   const parts: ActorKind[] = [];
   if (run.requester === caller.user) parts.push("requester");
   if (isOperator(caller)) parts.push("operator");
@@ -41,7 +41,7 @@ export function actorFor(caller: Caller, view: RunView, kinds: readonly ActorKin
 }
 
 /** What this caller may do with a run, and the rule that forbids the rest. */
-export function actionsOf(caller: Caller, view: RunView): Actions & Run["actions"] {
+export function actionsOf(caller: Caller, view: RunView): Run["actions"] {
   const parts = partsOf(caller, view);
   const actions = actionsFor(view.run.state, parts);
   return { ...actions, decide: decideRule(caller, view, actions), retry_as_new_run: retryRule(parts, view, actions) };

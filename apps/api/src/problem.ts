@@ -1,6 +1,6 @@
 import type { Problem, ProblemCode, RefusalRule } from "@holdpoint/protocol";
 import type { MovedBy } from "@holdpoint/store/read";
-import { shown, showActor } from "./show.ts";
+import { showActor, shown } from "./show.ts";
 
 type Extras = Pick<Problem, "rule" | "event" | "runStatus" | "decided" | "mistakes">;
 
@@ -35,7 +35,15 @@ const TITLES: Readonly<Record<ProblemCode, string>> = {
 
 /** The problem as it is sent. */
 export function toBody({ status, code, message, extras }: ApiProblem, requestId: string): Problem {
-  return { type: `urn:holdpoint:problem:${code}`, title: TITLES[code], status, detail: message, code, requestId, ...extras };
+  return {
+    type: `urn:holdpoint:problem:${code}`,
+    title: TITLES[code],
+    status,
+    detail: message,
+    code,
+    requestId,
+    ...extras,
+  };
 }
 
 export function notFound(what: string): ApiProblem {
@@ -54,7 +62,13 @@ export interface Refused {
 export function refused({ rule, event, runStatus, decided }: Refused): ApiProblem {
   const by = decided === undefined ? "" : ` (${decided.what} by ${decided.by} at ${decided.at})`;
   const detail = `${RULES[rule].replace("{status}", runStatus)}${by}`;
-  return new ApiProblem(409, "refused", { detail, rule, event, runStatus, ...(decided === undefined ? {} : { decided }) });
+  return new ApiProblem(409, "refused", {
+    detail,
+    rule,
+    event,
+    runStatus,
+    ...(decided === undefined ? {} : { decided }),
+  });
 }
 
 /** The transition that brought a run's present status, in the words of a problem. */
@@ -70,7 +84,8 @@ const RULES: Readonly<Record<RefusalRule, string>> = {
   not_running: "Nobody works on the run now, so there is no call of it to settle.",
   not_owned: "Only the run's owner may do this.",
   not_paused: "The run is not paused.",
-  effect_unsettled: "Nobody knows yet whether the run's last call acted. Wait for its look-up, or settle it as an operator.",
+  effect_unsettled:
+    "Nobody knows yet whether the run's last call acted. Wait for its look-up, or settle it as an operator.",
   effect_not_open: "No call of the run is open, so there is nothing to settle.",
   children_live: "The run has child runs that have not ended. Stop them first.",
   nothing_to_skip: "The run does not wait for a call that could be skipped.",
@@ -89,6 +104,7 @@ const RULES: Readonly<Record<RefusalRule, string>> = {
   approval_expired: "The time to decide this request is over.",
   approval_withdrawn: "The request was withdrawn, since the run went another way.",
   deadline_passed: "The deadline has passed.",
-  attempt_not_named: "Name the open attempts that you speak of in `attempts`: exactly one, or for `terminate` all of them.",
+  attempt_not_named:
+    "Name the open attempts that you speak of in `attempts`: exactly one, or for `terminate` all of them.",
   busy: "The run kept changing while this was tried. Try again.",
 };

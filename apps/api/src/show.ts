@@ -1,4 +1,3 @@
-import type { Actions } from "@holdpoint/core";
 import { describe, type Instant, isTerminal, type RunState } from "@holdpoint/core";
 import type { Agent, Approval, Call, Message, Run, Session, TimelineEntry, Worker } from "@holdpoint/protocol";
 import { type RegisteredAgent, type Session as StoredSession, showId } from "@holdpoint/store";
@@ -27,7 +26,7 @@ export function showActor(kind: string, id: string): { readonly kind: string; re
 }
 
 /** A run as its reader sees it; `actions` are this caller's. */
-export function showRun(view: RunView, actions: Actions & Run["actions"]): Run {
+export function showRun(view: RunView, actions: Run["actions"]): Run {
   const { run, owner, movedBy, overdue } = view;
   const { state, checkpoint } = run;
   const since = shown(movedBy.atMs);
@@ -47,7 +46,8 @@ export function showRun(view: RunView, actions: Actions & Run["actions"]): Run {
     turn: checkpoint.turn,
     usage: { inputTokens: checkpoint.inputTokens, outputTokens: checkpoint.outputTokens },
     since,
-    waitingFor: state.waitingFor === null ? null : { ...state.waitingFor, subject: showSubject(state.waitingFor.subject) },
+    waitingFor:
+      state.waitingFor === null ? null : { ...state.waitingFor, subject: showSubject(state.waitingFor.subject) },
     hold: run.holdSeq,
     waitDeadline: instant(state.waitDeadline),
     onDeadline: state.onDeadline,
@@ -127,8 +127,7 @@ export function showApproval(view: ApprovalView): Approval {
     requester: view.requester,
     callId: showId("call", view.callId),
     tool: view.tool,
-    // What the store keeps is JSON; the reply's type only lacks the `readonly`.
-    args: view.args as Approval["args"],
+    args: view.args,
     argsHash: view.argsHash,
     rule: view.rule,
     approvers: { roles: [...view.roles], users: [...view.users], excluded: [...view.excluded] },
@@ -176,8 +175,7 @@ export function showEntry(entry: StoredEntry): TimelineEntry {
     }
     case "step": {
       const { kind, seq, step, line, body } = entry;
-      // What the store keeps is JSON; the reply's type only lacks the `readonly`.
-      return { kind, at, seq, step, line, ...(body === null ? {} : { body: body as Approval["args"] }) };
+      return { kind, at, seq, step, line, ...(body === null ? {} : { body }) };
     }
     case "decision": {
       const { kind, approvalId, tool, decision, actorId, note } = entry;
@@ -203,6 +201,5 @@ export function showWorker({ id, startedAtMs, leaseUntilMs, goneAtMs, agents, ..
 }
 
 export function showAgent({ name, version, tools }: RegisteredAgent): Agent {
-  // What the store keeps is JSON; the reply's type only lacks the `readonly`.
-  return { name, version, tools: tools as Agent["tools"] };
+  return { name, version, tools };
 }

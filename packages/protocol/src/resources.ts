@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ApprovalId, CallId, Instant, RunId, SessionId, WorkerId } from "./ids.ts";
+import { Json } from "./json.ts";
 import { AgentRef, Run } from "./run.ts";
 
 /** One conversation. */
@@ -30,7 +31,7 @@ export const Approval = z
     requester: z.string(),
     callId: CallId,
     tool: z.string(),
-    args: z.json().describe("The arguments as they will run"),
+    args: Json.describe("The arguments as they will run"),
     argsHash: z.string().describe("Send it back with the decision: it binds the decision to these arguments"),
     rule: z.string(),
     approvers: z.object({ roles: z.array(z.string()), users: z.array(z.string()), excluded: z.array(z.string()) }),
@@ -75,7 +76,7 @@ export const Worker = z
 export type Worker = z.output<typeof Worker>;
 
 /** An agent as its workers have registered it. */
-export const Agent = AgentRef.extend({ tools: z.json() }).meta({ id: "Agent" });
+export const Agent = AgentRef.extend({ tools: Json }).meta({ id: "Agent" });
 export type Agent = z.output<typeof Agent>;
 
 export const Health = z.object({ status: z.literal("up") });

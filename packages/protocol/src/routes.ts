@@ -1,6 +1,7 @@
 import { OPERATOR_CHOICES } from "@holdpoint/core";
 import { z } from "zod";
 import { ApprovalId, AttemptId, RunId, SessionId } from "./ids.ts";
+import { Json } from "./json.ts";
 import { listOf, pageOf, pageQuery } from "./page.ts";
 import { Agent, Approval, ApprovalState, Decided, Health, Message, Readiness, Session, Worker } from "./resources.ts";
 import { AgentRef, Call, Run, Status, TimelineEntry } from "./run.ts";
@@ -93,7 +94,9 @@ export const ROUTES = {
     query: z.strictObject({
       ...pageQuery,
       status: listOf(Status).optional(),
-      waitingForKind: z.enum(["requester", "approvers", "child", "timer", "callback", "service", "operator"]).optional(),
+      waitingForKind: z
+        .enum(["requester", "approvers", "child", "timer", "callback", "service", "operator"])
+        .optional(),
       waitingFor: name.optional().describe("A user, `role:<name>`, or the name of a service"),
       overdue: z.stringbool().optional(),
       agent: name.optional(),
@@ -150,7 +153,13 @@ export const ROUTES = {
     params: ofRun,
     body: z.strictObject({
       text,
-      hold: z.number().int().min(1).max(2_147_483_647).optional().describe("The run's `hold` when the question was read"),
+      hold: z
+        .number()
+        .int()
+        .min(1)
+        .max(2_147_483_647)
+        .optional()
+        .describe("The run's `hold` when the question was read"),
     }),
     status: 200,
     reply: Run,
@@ -206,9 +215,16 @@ export const ROUTES = {
         .array(AttemptId)
         .max(100)
         .optional()
-        .describe("The open attempts that are meant: the one for `mark_done` and `not_established`, all for `terminate`"),
-      result: z.json().optional().describe("For `mark_done`: what happened, as the model is to be told it"),
-      externalRef: z.string().min(1).max(500).optional().describe("For `mark_done`: the other side's name for the effect"),
+        .describe(
+          "The open attempts that are meant: the one for `mark_done` and `not_established`, all for `terminate`",
+        ),
+      result: Json.optional().describe("For `mark_done`: what happened, as the model is to be told it"),
+      externalRef: z
+        .string()
+        .min(1)
+        .max(500)
+        .optional()
+        .describe("For `mark_done`: the other side's name for the effect"),
     }),
     status: 200,
     reply: Run,

@@ -1,6 +1,7 @@
 import { OPERATOR_CHOICES, STATUSES } from "@holdpoint/core";
 import { z } from "zod";
 import { ApprovalId, AttemptId, CallId, Instant, RunId, SessionId, WorkerId } from "./ids.ts";
+import { Json } from "./json.ts";
 
 export const Status = z.enum(STATUSES);
 
@@ -39,7 +40,16 @@ export const RULES = [
 
 export type RefusalRule = (typeof RULES)[number];
 
-export const ACTIONS = ["message", "answer", "decide", "cancel", "pause", "resume", "retry_as_new_run", ...OPERATOR_CHOICES] as const;
+export const ACTIONS = [
+  "message",
+  "answer",
+  "decide",
+  "cancel",
+  "pause",
+  "resume",
+  "retry_as_new_run",
+  ...OPERATOR_CHOICES,
+] as const;
 
 const WaitingFor = z.object({
   kind: z.enum(["requester", "approvers", "child", "timer", "callback", "service", "operator"]),
@@ -135,7 +145,7 @@ export const TimelineEntry = z
       seq: z.number().int(),
       step: z.string(),
       line: z.string(),
-      body: z.json().optional().describe("The whole step, with `payloads=true`"),
+      body: Json.optional().describe("The whole step, with `payloads=true`"),
     }),
     z.object({
       kind: z.literal("decision"),

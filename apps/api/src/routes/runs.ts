@@ -1,0 +1,53 @@
+import { findTimeline, listCalls, listRuns, type RunFilter, readId } from "@holdpoint/store/read";
+import type { HandlerDeps } from "../deps.ts";
+import { actionsOf, seesAll } from "../parts.ts";
+import { notFound } from "../problem.ts";
+import { pageRequest, showPage, visibleRun } from "../run-access.ts";
+import type { Asked, Handlers } from "../serve.ts";
+import { showCall, showEntry, showRun } from "../show.ts";
+
+/** What can be seen of runs. */
+export function runHandlers({
+  store,
+}: HandlerDeps): Pick<Handlers, "listRuns" | "showRun" | "showTimeline" | "listCalls"> {
+  return {
+    async listRuns({ caller, query }) {
+      const page = await listRuns(store, filterOf(query, seesAll(caller) ? null : caller.user), pageRequest(query));
+      return { body: showPage(page, (view) => showRun(view, actionsOf(caller, view))) };
+    },
+    async showRun({ caller, params }) {
+      const view = await visibleRun(store, caller, params.runId);
+      return { body: showRun(view, actionsOf(caller, view)) };
+    },
+    async showTimeline({ caller, params, query }) {
+      const { run } = await visibleRun(store, caller, params.runId);
+      const page = await findTimeline(store, run.id, { ...pageRequest(query), payloads: query.payloads });
+      return { body: showPage(page, showEntry) };
+    },
+    async listCalls({ caller, params, query }) {
+      const { run } = await visibleRun(store, caller, params.runId);
+      return { body: showPage(await listCalls(store, run.id, pageRequest(query)), showCall) };
+    },
+  };
+}
+
+function filterOf(query: Asked<"listRuns">["query"], visibleTo: string | null): RunFilter {
+  const { status, waitingForKind, waitingFor, overdue, agent, agentVersion, sessionId } = query;
+  return {
+    ...(status === undefined ? {} : { statuses: status }),
+    ...(waitingForKind === undefined ? {} : { waitingForKind }),
+    ...(waitingFor === undefined ? {} : { waitingForPrincipal: waitingFor }),
+    ...(overdue === undefined ? {} : { overdue }),
+    ...(agent === undefined ? {} : { agentName: agent }),
+    ...(agentVersion === undefined ? {} : { agentVersion }),
+    ...(sessionId === undefined ? {} : { sessionId: stored("session", sessionId) }),
+    ...(visibleTo === null ? {} : { visibleTo }),
+  };
+}
+
+/** The stored form of an id in a filter. */
+function stored(kind: "session", shownId: string): string {
+  const id = readId(kind, shownId);
+  if (id === null) throw notFound(kind);
+  return id;
+}

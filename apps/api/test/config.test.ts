@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { ConfigError, readConfig } from "../src/config.ts";
+
+const VALID = {
+  HOLDPOINT_DATABASE_URL: "postgres://localhost/holdpoint",
+  HOLDPOINT_API_TOKENS: "alice-token=alice:requester",
+};
+
+function mistakes(settings: Record<string, string>): string {
+  try {
+    readConfig({ ...VALID, ...settings });
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("the configuration was taken");
+}
+
+describe("readConfig", () => {
+  test("needs a database and tokens, and has a default for the rest", () => {
+    expect(readConfig(VALID)).toEqual({
+      databaseUrl: "postgres://localhost/holdpoint",
+      redisUrl: null,
+      host: "127.0.0.1",
+      port: 4080,
+      tokens: [{ token: "alice-token", user: "alice", roles: ["requester"] }],
+      pooled: false,
+      logLevel: "info",
+    });
+  });
+
+  test("takes an empty value for an absent one", () => {
+    expect(readConfig({ ...VALID, HOLDPOINT_REDIS_URL: "", HOLDPOINT_API_PORT: "" })).toMatchObject({
+      redisUrl: null,
+      port: 4080,
+    });
+    expect(mistakes({ HOLDPOINT_DATABASE_URL: "" })).toContain("HOLDPOINT_DATABASE_URL is missing");
+  });
+
+  test.each(["127.0.0.1", "127.1.2.3", "::1", "localhost"])("listens on %s", (host) => {
+    expect(readConfig({ ...VALID, HOLDPOINT_API_HOST: host })).toMatchObject({ host });
+  });
+
+  test.each(["0.0.0.0", "::", "10.0.0.1", "127.example.com", "example.com"])("refuses to listen on %s", (host) => {
+    expect(mistakes({ HOLDPOINT_API_HOST: host })).toContain("HOLDPOINT_API_HOST must be a loopback address");
+  });
+
+  test("reads several tokens with several roles", () => {
+    const tokens = "olga-token=olga:operator, manager; mona-token=mona@example.com:manager;";
+    expect(readConfig({ ...VALID, HOLDPOINT_API_TOKENS: tokens }).tokens).toEqual([
+      { token: "olga-token", user: "olga", roles: ["operator", "manager"] },
+      { token: "mona-token", user: "mona@example.com", roles: ["manager"] },
+    ]);
+  });
+
+  test.each([
+    [";", "names nobody"],
+    ["alice-token", "entry 1: must look like token=user:role,role"],
+    ["alice-token=alice", "entry 1: must look like"],
+    ["short=alice:requester", "entry 1: its token needs at least 8 characters"],
+    ["alice-token=al ice:requester", "entry 1: its user must be"],
+    ["alice-token=alice:Requester", "entry 1: its roles must be"],
+    ["alice-token=alice:requester;alice-token=bob:requester", "has the same token twice"],
+  ])("refuses the tokens %j", (tokens, mistake) => {
+    const message = mistakes({ HOLDPOINT_API_TOKENS: tokens });
+    expect(message).toContain(`HOLDPOINT_API_TOKENS ${mistake}`);
+    expect(message).not.toMatch(/alice-token|short=/);
+  });
+});
