@@ -1,9 +1,14 @@
 export { createRefundAgent, type RefundAgentParts } from "./agent.ts";
 export { createClerk } from "./clerk/clerk.ts";
 export { completeRefund, type RefundOutcome } from "./complete-refund.ts";
-export { type Env, readSetupConfig, type SetupConfig } from "./desk-config.ts";
 export { formatMoney } from "./money.ts";
-export { findRefundMismatch, judgeRefund, needsManager, type RefundMismatch, showOrder } from "./orders/judge-refund.ts";
+export {
+  findRefundMismatch,
+  judgeRefund,
+  needsManager,
+  type RefundMismatch,
+  showOrder,
+} from "./orders/judge-refund.ts";
 export type { Order, OrderItem, OrderRefund, RefundPolicy } from "./orders/order.ts";
 export { type OrdersDatabase, openOrders } from "./orders/orders-database.ts";
 export { findOrder, quoteRefund, readOrder, readPolicy } from "./orders/read-order.ts";
@@ -20,10 +25,10 @@ export {
   type ProviderRefund,
   type RefundOrder,
   type RequestLimits,
-  readPaymentsConfig,
 } from "./payments.ts";
 export { type RunningSandbox, type SandboxOptions, startSandbox } from "./sandbox/server.ts";
 export { type SetupDone, setUpRefundDesk } from "./setup.ts";
+export { readSetupConfig, type SetupConfig } from "./setup-config.ts";
 export { FindOrderInput, NotifyCustomerInput, QuoteRefundInput, SendRefundInput } from "./tool-inputs.ts";
 export { FindOrderOutput, NotifyCustomerOutput, QuoteRefundOutput, SendRefundOutput } from "./tool-outputs.ts";
 export { failureOf, type ToolResult } from "./tool-result.ts";

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import { readSetupConfig } from "./desk-config.ts";
 import { setUpRefundDesk } from "./setup.ts";
+import { readSetupConfig } from "./setup-config.ts";
 
 const HELP = `Sets the refund desk up: makes its database and fills it with about 300 orders, ord_4200 to ord_4499,
 and makes their payments known to the payment sandbox. May be repeated: what is there stays, and the dates of orders

@@ -14,7 +14,10 @@ export interface PaymentsConfig {
   readonly key: string;
 }
 
-/** The environment's part about payments. Each field is judged by itself, so that all mistakes are found at once. */
+/**
+ * REFUND_DESK_STRIPE_URL (left out: Stripe itself) and REFUND_DESK_STRIPE_KEY (test keys only; not needed with a URL).
+ * Each is judged by itself, so that all mistakes are found at once.
+ */
 export const PaymentsEnv = z
   .object({
     REFUND_DESK_STRIPE_URL: z
@@ -37,17 +40,6 @@ export const PaymentsEnv = z
     }
     return { url: address === undefined ? null : new URL(address), key: key ?? SANDBOX_KEY };
   });
-
-/**
- * Reads REFUND_DESK_STRIPE_URL (left out: Stripe itself) and REFUND_DESK_STRIPE_KEY (test keys only; not needed with a URL).
- *
- * @throws {Error} names every mistake; never shows the key.
- */
-export function readPaymentsConfig(env: Readonly<Record<string, string | undefined>>): PaymentsConfig {
-  const parsed = PaymentsEnv.safeParse(env);
-  if (!parsed.success) throw new Error(`payments are not configured:\n${z.prettifyError(parsed.error)}`);
-  return parsed.data;
-}
 
 /** One refund to be sent; the amount in minor units as a decimal string. */
 export interface RefundOrder {

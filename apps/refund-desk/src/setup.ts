@@ -1,9 +1,9 @@
-import type { SetupConfig } from "./desk-config.ts";
 import { createDatabase } from "./orders/create-database.ts";
 import { openOrders } from "./orders/orders-database.ts";
 import { refreshOrders } from "./orders/refresh-orders.ts";
 import { seedOrders } from "./orders/seed-orders.ts";
 import { seedSandbox } from "./orders/seed-sandbox.ts";
+import type { SetupConfig } from "./setup-config.ts";
 
 /** What a set-up had to do; nothing of it when all was there. `payments` is 0 without a sandbox. */
 export interface SetupDone {

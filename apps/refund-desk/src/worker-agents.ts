@@ -1,6 +1,7 @@
 import type { Agent } from "@holdpoint/runtime";
 import { createRefundAgent } from "./agent.ts";
-import { type Env, readDeskConfig } from "./desk-config.ts";
+import { readDeskConfig } from "./desk-config.ts";
+import type { Env } from "./environment.ts";
 import { openOrders } from "./orders/orders-database.ts";
 import { readPolicy } from "./orders/read-order.ts";
 import { createPayments } from "./payments.ts";
@@ -22,7 +23,7 @@ export async function openAgents(env: Env): Promise<OpenedAgents> {
   try {
     const policy = await readPolicy(orders.pool);
     const agent = createRefundAgent({ model, orders, payments: createPayments(payments), policy });
-    return { agents: [agent], close: () => orders[Symbol.asyncDispose]() };
+    return { agents: [agent], close: async () => orders[Symbol.asyncDispose]() };
   } catch (error) {
     await orders[Symbol.asyncDispose]();
     throw error;

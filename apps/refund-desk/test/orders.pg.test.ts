@@ -103,7 +103,9 @@ describe("recordRefund", () => {
     expect(await recordRefund(pool, { ...refund, status: "succeeded" })).toBe("already");
     expect(await recordRefund(pool, { ...refund, status: "pending" })).toBe("already");
     expect(await recordRefund(pool, { ...refund, amountMinor: "1", status: "succeeded" })).toBe("different");
-    expect(await quoteRefund(pool, { order_id: id }, { policy: SEED_POLICY, now: NOW })).toMatchObject({ reason: "already_refunded" });
+    expect(await quoteRefund(pool, { order_id: id }, { policy: SEED_POLICY, now: NOW })).toMatchObject({
+      reason: "already_refunded",
+    });
   });
 
   test("gives the amount of a failed refund free again", async () => {
@@ -111,7 +113,9 @@ describe("recordRefund", () => {
     const refund = { operationId: "op_b", orderId: id, refundId: "re_b", amountMinor: String(totalMinor) };
     await recordRefund(pool, { ...refund, status: "pending" });
     await recordRefund(pool, { ...refund, status: "failed" });
-    expect(await quoteRefund(pool, { order_id: id }, { policy: SEED_POLICY, now: NOW })).toMatchObject({ amount_minor: String(totalMinor) });
+    expect(await quoteRefund(pool, { order_id: id }, { policy: SEED_POLICY, now: NOW })).toMatchObject({
+      amount_minor: String(totalMinor),
+    });
   });
 });
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { waitFor } from "@holdpoint/testkit";
 import { describe, expect, test } from "vitest";
 import { readRetryAfterMs } from "../src/payment-error.ts";
-import { createPayments, type RefundOrder, readPaymentsConfig } from "../src/payments.ts";
+import { createPayments, type RefundOrder } from "../src/payments.ts";
 import { openTestSandbox, type TestSandbox } from "./sandbox-harness.ts";
 
 const order: RefundOrder = {
@@ -221,21 +221,5 @@ describe("readRetryAfterMs", () => {
     [undefined, null],
   ])("reads %s as %s", (header, expected) => {
     expect(readRetryAfterMs(header, nowMs)).toBe(expected);
-  });
-});
-
-describe("readPaymentsConfig", () => {
-  test("takes the sandbox without a key, and Stripe with a test key only", () => {
-    const sandbox = readPaymentsConfig({ REFUND_DESK_STRIPE_URL: "http://127.0.0.1:4010" });
-    expect(sandbox).toMatchObject({ key: "sk_test_sandbox" });
-    expect(readPaymentsConfig({ REFUND_DESK_STRIPE_KEY: "sk_test_abc" })).toEqual({ url: null, key: "sk_test_abc" });
-  });
-
-  test("refuses live keys without showing them, no key, and an address with a path", () => {
-    const live = () => readPaymentsConfig({ REFUND_DESK_STRIPE_KEY: "sk_live_secret" });
-    expect(live).toThrow(/live key/);
-    expect(live).not.toThrow(/secret/);
-    expect(() => readPaymentsConfig({})).toThrow(/test key/);
-    expect(() => readPaymentsConfig({ REFUND_DESK_STRIPE_URL: "http://127.0.0.1:1/v1" })).toThrow(/no path/);
   });
 });

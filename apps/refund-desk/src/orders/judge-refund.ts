@@ -101,7 +101,10 @@ export function findRefundMismatch(
   const quote = judgeRefund(before, policy, now);
   if (!quote.refundable) return mismatch(quote.reason, quote.why);
   if (!quote.needs_manager) return null;
-  return mismatch("part_of_over_limit", `a manager decides on the ${remaining} minor units that are left, in one refund`);
+  return mismatch(
+    "part_of_over_limit",
+    `a manager decides on the ${remaining} minor units that are left, in one refund`,
+  );
 }
 
 function remainingMinor(order: Order): bigint {

@@ -57,7 +57,8 @@ export async function readPolicy(pool: Pool): Promise<RefundPolicy> {
     "select window_days, manager_limit_minor from refund_desk.policy",
   );
   const row = rows[0];
-  if (row === undefined) throw new Error("the refund desk's database has no policy; run apps/refund-desk/src/main-setup.ts");
+  if (row === undefined)
+    throw new Error("the refund desk's database has no policy; run apps/refund-desk/src/main-setup.ts");
   return { windowDays: row.window_days, managerLimitMinor: BigInt(row.manager_limit_minor) };
 }
 

@@ -55,3 +55,5 @@ try {
   process.stderr.write(`payment sandbox: ${error instanceof Error ? error.message : String(error)} (see --help)\n`);
   process.exitCode = 1;
 }
+// An open channel to a parent would keep the process.
+if (process.connected) process.disconnect();
