@@ -81,7 +81,6 @@ export function movedByOf({ actorKind, actorId, atMs }: MovedBy, status: string)
 const RULES: Readonly<Record<RefusalRule, string>> = {
   already_submitted: "The run was submitted before.",
   run_ended: "The run has ended, and an ended run never changes. To do it again, retry it as a new run.",
-  not_running: "Nobody works on the run now, so there is no call of it to settle.",
   not_owned: "Only the run's owner may do this.",
   not_paused: "The run is not paused.",
   effect_unsettled:

@@ -5,7 +5,6 @@ import type { Status } from "./status.ts";
 export type Rule =
   | "already_submitted"
   | "run_ended"
-  | "not_running"
   | "not_owned"
   | "not_paused"
   | "effect_unsettled"
@@ -82,7 +81,6 @@ const NO: Cell = "!not_owned";
 const END: Cell = "!run_ended";
 const OPEN: Cell = "!effect_unsettled";
 const SUB: Cell = "!already_submitted";
-const NRUN: Cell = "!not_running";
 const NPAU: Cell = "!not_paused";
 
 /** The total table status × event, with `CHOICES` for what an operator decides. Nothing else decides a status: neither SQL nor an app. */
@@ -116,8 +114,8 @@ export const CHOICES: Readonly<Record<OperatorChoice, Row>> = {
   retry:           row([NOT_OFFERED, NOT_OFFERED, NOT_OFFERED, "retry",            NOT_OFFERED, NOT_OFFERED,        NOT_OFFERED, NOT_OFFERED, NOT_OFFERED,        END]),
   skip:            row([NOT_OFFERED, NOT_OFFERED, NOT_OFFERED, "skip",             NOT_OFFERED, NOT_OFFERED,        NOT_OFFERED, NOT_OFFERED, NOT_OFFERED,        END]),
   abort:           row([NOT_OFFERED, NOT_OFFERED, NOT_OFFERED, "abort",            NOT_OFFERED, NOT_OFFERED,        NOT_OFFERED, NOT_OFFERED, NOT_OFFERED,        END]),
-  mark_done:       row([CLOSED,      NRUN,        CLOSED,      "settle_by_person", CLOSED,      "settle_by_person", CLOSED,      OPEN,        NOT_OFFERED,        END]),
-  not_established: row([CLOSED,      NRUN,        CLOSED,      "settle_by_person", CLOSED,      "settle_by_person", CLOSED,      OPEN,        "settle_by_person", END]),
+  mark_done:       row([CLOSED,      NOT_OFFERED, CLOSED,      "settle_by_person", CLOSED,      "settle_by_person", CLOSED,      OPEN,        NOT_OFFERED,        END]),
+  not_established: row([CLOSED,      NOT_OFFERED, CLOSED,      "settle_by_person", CLOSED,      "settle_by_person", CLOSED,      OPEN,        "settle_by_person", END]),
   retry_now:       row([NOT_OFFERED, NOT_OFFERED, NOT_OFFERED, NOT_OFFERED,        "retry_now", NOT_OFFERED,        NOT_OFFERED, NOT_OFFERED, NOT_OFFERED,        END]),
   terminate:       row([NOT_OFFERED, "terminate", "terminate", "terminate",        "terminate", "terminate",        "terminate", "terminate", "terminate",        END]),
 };

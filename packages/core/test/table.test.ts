@@ -14,7 +14,6 @@ type Row = readonly [event: RunEvent, ...cells: readonly string[]];
 
 const [SUB, NO, END] = ["!already_submitted", "!not_owned", "!run_ended"];
 const [OFF, SHUT, OPEN, NPAU] = ["!choice_not_offered", "!effect_not_open", "!effect_unsettled", "!not_paused"];
-const NRUN = "!not_running";
 const [OP, UNK, STOP, GONE] = ["waiting_operator", "outcome_unknown", "cancelling", "cancelled"];
 
 /** Runs with no open attempt; one that is being cancelled still has its worker. */
@@ -44,8 +43,8 @@ const AT_EASE: readonly Row[] = [
   [operatorDecided("retry"),                          OFF,       OFF,                OFF,      "queued",  OFF,       OFF,      OFF,       OFF,        END],
   [operatorDecided("skip"),                           OFF,       OFF,                OFF,      "queued",  OFF,       OFF,      OFF,       OFF,        END],
   [operatorDecided("abort"),                          OFF,       OFF,                OFF,      GONE,      OFF,       OFF,      OFF,       OFF,        END],
-  [operatorDecided("mark_done"),                      SHUT,      NRUN,               SHUT,     SHUT,      SHUT,      SHUT,     OPEN,      OFF,        END],
-  [operatorDecided("not_established"),                SHUT,      NRUN,               SHUT,     SHUT,      SHUT,      SHUT,     OPEN,      SHUT,       END],
+  [operatorDecided("mark_done"),                      SHUT,      OFF,               SHUT,     SHUT,      SHUT,      SHUT,     OPEN,      OFF,        END],
+  [operatorDecided("not_established"),                SHUT,      OFF,               SHUT,     SHUT,      SHUT,      SHUT,     OPEN,      SHUT,       END],
   [operatorDecided("retry_now"),                      OFF,       OFF,                OFF,      OFF,       "queued",  OFF,      OFF,       OFF,        END],
   [operatorDecided("terminate"),                      OFF,       GONE,               GONE,     GONE,      GONE,      GONE,     GONE,      GONE,       END],
   [{ type: "CancelRequested", reason: "too_late" },   GONE,      STOP,               GONE,     GONE,      GONE,      GONE,     STOP,      ".",        END],
@@ -85,8 +84,8 @@ const UNSETTLED: readonly Row[] = [
   [operatorDecided("retry"),                                 OFF,      UNK,              OFF,       OFF,  OFF],
   [operatorDecided("skip"),                                  OFF,      OPEN,             OFF,       OFF,  OFF],
   [operatorDecided("abort"),                                 OFF,      STOP,             OFF,       OFF,  OFF],
-  [operatorDecided("mark_done"),                             NRUN,     "queued",         "queued",  OPEN, OFF],
-  [operatorDecided("not_established"),                       NRUN,     "queued",         "queued",  OPEN, "="],
+  [operatorDecided("mark_done"),                             OFF,     "queued",         "queued",  OPEN, OFF],
+  [operatorDecided("not_established"),                       OFF,     "queued",         "queued",  OPEN, "="],
   [operatorDecided("retry_now"),                             OFF,      OFF,              OFF,       OFF,  OFF],
   [operatorDecided("terminate"),                             STOP,     STOP,             STOP,      STOP, "="],
   [operatorDecided("terminate", 1),                          GONE,     GONE,             GONE,      GONE, GONE],

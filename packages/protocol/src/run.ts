@@ -12,7 +12,6 @@ export const AgentRef = z.object({ name: z.string().min(1).max(200), version: z.
 export const RULES = [
   "already_submitted",
   "run_ended",
-  "not_running",
   "not_owned",
   "not_paused",
   "effect_unsettled",
