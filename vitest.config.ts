@@ -43,7 +43,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: "redis",
-          include: files(".redis.test.ts"),
+          include: [...files(".redis.test.ts"), "test/e2e/**/*.redis.test.ts"],
           fileParallelism: false,
           testTimeout: 30_000,
           hookTimeout: 30_000,
@@ -55,6 +55,7 @@ export default defineConfig({
           ...shared,
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, "**/*.redis.test.ts"],
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 120_000,

@@ -13,14 +13,23 @@ async function main(): Promise<void> {
   }
   const config = readConfig(process.env);
   const log = pino({ level: config.logLevel, base: { service: "sweeper", pid: process.pid } });
-  await using store = openStore({ url: config.databaseUrl, pooled: config.pooled, maxConnections: 4, applicationName: "holdpoint sweeper" });
+  await using store = openStore({
+    url: config.databaseUrl,
+    pooled: config.pooled,
+    maxConnections: 4,
+    applicationName: "holdpoint sweeper",
+  });
   await store.pool.query("select 1 from holdpoint.runs limit 0");
   await using publisher = openPublisher(config.queue);
   const id = `sweeper-${showId("worker", newId()).slice(-6)}`;
   const stop = new AbortController();
-  void Promise.race([once(process, "SIGTERM"), once(process, "SIGINT"), once(process, "disconnect")]).then(() => stop.abort());
+  // A signal that comes twice must not end what drains.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
+  void Promise.race([once(process, "SIGTERM"), once(process, "SIGINT"), once(process, "disconnect")]).then(() =>
+    stop.abort(),
+  );
   log.info({ event: "sweeper.started", id, sweepMs: config.sweepMs, graceMs: config.graceMs }, "sweeper started");
-  process.send?.({ event: "sweeper.started", pid: process.pid });
+  if (process.connected) process.send?.({ event: "sweeper.started", pid: process.pid });
   await runSweeper({ ...config, store, publisher, id, log }, stop.signal);
   log.info({ event: "sweeper.stopped", id }, "sweeper stopped");
 }
@@ -31,4 +40,4 @@ try {
   process.stderr.write(`holdpoint sweeper: ${explainStartError(error)}\n`);
   process.exitCode = 1;
 }
-process.disconnect?.();
+if (process.connected) process.disconnect();

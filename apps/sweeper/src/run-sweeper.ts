@@ -35,7 +35,11 @@ export async function pass(context: SweepContext, log: Logger): Promise<void> {
     try {
       const { found, moved } = await sweep.run(context);
       const durationMs = Math.round(performance.now() - startedMs);
-      if (found > 0) log.info({ event: "sweep.finished", sweep: sweep.name, found, moved, limit: context.limit, durationMs }, "sweep finished");
+      if (found > 0)
+        log.info(
+          { event: "sweep.finished", sweep: sweep.name, found, moved, limit: context.limit, durationMs },
+          "sweep finished",
+        );
     } catch (error) {
       const { name, message } = error instanceof Error ? error : { name: "unknown", message: "" };
       log.error({ event: "sweep.failed", sweep: sweep.name, error: name, message }, "sweep failed");

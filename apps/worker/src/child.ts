@@ -1,7 +1,7 @@
 // One working process. Its supervisor gives it an id, sees its end, and starts the next one.
 import { once } from "node:events";
 import { createWorker } from "@holdpoint/runtime";
-import { openStore } from "@holdpoint/store";
+import { explainStartError, openStore } from "@holdpoint/store";
 import { pino } from "pino";
 import { readConfig } from "./config.ts";
 import { loadAgents } from "./load-agents.ts";
@@ -13,14 +13,19 @@ async function main(): Promise<number> {
   const [workerId = "", module = "", slots = "1"] = process.argv.slice(2);
   const config = readConfig(process.env);
   const log = pino({ level: config.logLevel, base: { service: "worker", pid: process.pid } });
-  // The supervisor hears a Ctrl-C and says what is to happen; a closed channel means that it is gone.
-  process.on("SIGINT", () => undefined);
+  // The supervisor hears a Ctrl-C and says what is to happen; a closed channel means that it is gone. A signal that
+  // comes twice (to the group, and from the supervisor) must not end what drains.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
   const stopped = Promise.race([once(process, "SIGTERM"), once(process, "disconnect")]);
   const opened = await loadAgents(module, process.env);
-  await using store = openStore({ url: config.databaseUrl, pooled: config.pooled, applicationName: "holdpoint worker" });
+  await using store = openStore({
+    url: config.databaseUrl,
+    pooled: config.pooled,
+    applicationName: "holdpoint worker",
+  });
   const worker = await createWorker({ ...config, store, agents: opened.agents, slots: Number(slots), log, workerId });
   log.info({ event: "worker.started", workerId, slots: Number(slots) }, "worker started");
-  process.send?.({ event: "worker.started", workerId, pid: process.pid });
+  tell({ event: "worker.started", workerId, pid: process.pid });
   const ending = await Promise.race([stopped.then(() => "stopped" as const), worker.lost.then(() => "lost" as const)]);
   const before = worker.active;
   log.info({ event: "worker.draining", workerId, ending, active: before, drainMs: config.drainMs }, "worker draining");
@@ -33,8 +38,12 @@ async function main(): Promise<number> {
 try {
   process.exitCode = await main();
 } catch (error) {
-  const message = error instanceof Error ? error.message : String(error);
-  process.send?.({ event: "worker.failed", message });
+  tell({ event: "worker.failed", message: explainStartError(error) });
   process.exitCode = 1;
 }
-process.disconnect?.();
+if (process.connected) process.disconnect();
+
+/** Nobody is told when the supervisor is gone. */
+function tell(message: { readonly event: string } & Record<string, string | number>): void {
+  if (process.connected) process.send?.(message);
+}

@@ -12,7 +12,7 @@ export interface OpenedAgents {
  * @throws {Error} the module cannot be loaded or does not give agents; says what is expected.
  */
 export async function loadAgents(module: string, env: NodeJS.ProcessEnv): Promise<OpenedAgents> {
-  const loaded: unknown = await import(module);
+  const loaded: unknown = await load(module);
   const open = typeof loaded === "object" && loaded !== null && "openAgents" in loaded ? loaded.openAgents : undefined;
   if (typeof open !== "function") throw new Error(`${module} has no function openAgents(env)`);
   const opened: unknown = await open(env);
@@ -20,6 +20,15 @@ export async function loadAgents(module: string, env: NodeJS.ProcessEnv): Promis
     throw new Error(`openAgents of ${module} must give { agents, close } with at least one agent`);
   }
   return opened;
+}
+
+async function load(module: string): Promise<unknown> {
+  try {
+    return await import(module);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`The agents' module ${module} cannot be loaded: ${why}`, { cause });
+  }
 }
 
 function isOpened(value: unknown): value is OpenedAgents {

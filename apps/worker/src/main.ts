@@ -19,6 +19,8 @@ async function main(): Promise<number> {
   await store.pool.query("select 1 from holdpoint.workers limit 0");
   await using publisher = openPublisher(config.queue);
   const supervisor = supervise({ ...given, store, publisher, log });
+  // A signal that comes twice (npm passes a Ctrl-C on again) must not end what drains.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
   const stopped = Promise.race([once(process, "SIGTERM"), once(process, "SIGINT"), once(process, "disconnect")]);
   const failure = await Promise.race([stopped.then(() => null), supervisor.failed]);
   await supervisor.stop();
@@ -33,4 +35,4 @@ try {
   process.stderr.write(`holdpoint worker: ${explainStartError(error)}\n`);
   process.exitCode = 1;
 }
-process.disconnect?.();
+if (process.connected) process.disconnect();

@@ -14,7 +14,7 @@ export interface SupervisorOptions extends WorkerArguments {
 
 /** Keeps a number of working processes alive. */
 export interface Supervisor {
-  /** Resolves when a process could not even start; then nothing is started again. */
+  /** Resolves when a process could not even start, before any has; later ones are started again and again. */
   readonly failed: Promise<string>;
   /** Lets all processes drain and waits for their end. */
   stop(): Promise<void>;
@@ -35,6 +35,8 @@ export function supervise(options: SupervisorOptions): Supervisor {
   const stopping = new AbortController();
   const children = new Set<ChildProcess>();
   const failed = Promise.withResolvers<string>();
+  // What has started once is configured right: a database that is away then must not end the fleet.
+  let hasStarted = false;
 
   const keepAlive = async (): Promise<void> => {
     let pauseMs = 0;
@@ -43,7 +45,13 @@ export function supervise(options: SupervisorOptions): Supervisor {
       const workerId = newId();
       const child = startChild(options, workerId);
       children.add(child);
-      child.on("message", (message) => reportFailure(message, failed.resolve));
+      child.on("message", (message) => {
+        const said = readMessage(message);
+        if (said?.event === "worker.started") hasStarted = true;
+        if (said?.event !== "worker.failed") return;
+        log.error({ event: "worker.failed", workerId, message: said.message }, "worker failed");
+        if (!hasStarted) failed.resolve(said.message);
+      });
       const [code, signal] = await once(child, "exit");
       children.delete(child);
       log.warn({ event: "worker.exited", workerId, pid: child.pid, code, signal }, "worker exited");
@@ -66,12 +74,15 @@ export function supervise(options: SupervisorOptions): Supervisor {
 }
 
 function startChild({ agents, slots }: SupervisorOptions, workerId: string): ChildProcess {
-  return fork(CHILD, [workerId, agents, String(slots)], { execArgv: [], stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  return fork(CHILD, [workerId, agents, String(slots)], {
+    execArgv: [],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
 }
 
-function reportFailure(message: unknown, report: (message: string) => void): void {
-  if (typeof message !== "object" || message === null || !("event" in message) || !("message" in message)) return;
-  if (message.event === "worker.failed") report(String(message.message));
+function readMessage(message: unknown): { readonly event: string; readonly message: string } | null {
+  if (typeof message !== "object" || message === null || !("event" in message)) return null;
+  return { event: String(message.event), message: "message" in message ? String(message.message) : "" };
 }
 
 /** The process is known to have ended: nobody has to wait for its lease. */
@@ -91,7 +102,10 @@ async function giveBackRuns({ store, publisher, log }: SupervisorOptions, worker
     log.info({ event: "runs.given_back", workerId, runs: moved.length }, "runs given back");
   } catch (error) {
     // The sweeper finds the same runs when the lease is over; this was only the fast way.
-    log.error({ event: "runs.not_given_back", workerId, error: error instanceof Error ? error.name : "unknown" }, "runs not given back");
+    log.error(
+      { event: "runs.not_given_back", workerId, error: error instanceof Error ? error.name : "unknown" },
+      "runs not given back",
+    );
   }
 }
 

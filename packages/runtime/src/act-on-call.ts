@@ -1,23 +1,28 @@
-import { backoffMs, type Call, type Next, type StepBody, takeOver } from "@holdpoint/core";
-import { type Artifact, newId, recordLateEvidence, type Settle } from "@holdpoint/store";
-import { executeCall, type TryOutcome } from "./execute-call.ts";
-import type { Stored } from "./owned-run.ts";
-import { storeOutput } from "./output.ts";
-import type { Act } from "./run-context.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { backoffMs, type Call, DEFAULT_DEADLINES, type Next, type StepBody, takeOver } from "@holdpoint/core";
+import { type Artifact, type LateEvidence, newId, recordLateEvidence, type Settle } from "@holdpoint/store";
 import type { Tool } from "./define-tool.ts";
+import { executeCall, type TryOutcome } from "./execute-call.ts";
+import { storeOutput } from "./output.ts";
+import { mayPass, type Stored } from "./owned-run.ts";
+import type { Act } from "./run-context.ts";
 
 type Execute = Extract<Next, { do: "execute" }>;
 
 const CALL_BACKOFF_CAP_MS = 60_000;
 /** How soon an effect without a known outcome is looked up for the first time. */
 const FIRST_LOOK_UP_MS = 1_000;
-/** How long look-ups go on before a person is asked, from the first one. */
-const LOOK_UPS_MS = 3_600_000;
+/** A result that could not be stored because the rows changed is tried again on the new ones, this often. */
+const SETTLE_TRIES = 20;
+/** How long late evidence is kept for a database that is away. */
+const LATE_PAUSE_MS = 1_000;
+const LATE_TRIES = 60;
 
 /** Executes a call: a read at once, an effect behind its committed intent. */
 export async function actOnCall(act: Act, next: Execute): Promise<Stored> {
   const tool = act.context.agent.tools.get(next.call.tool);
-  if (tool === undefined) throw new RangeError(`Agent ${act.context.agent.name} has no tool ${next.call.tool} any more`);
+  if (tool === undefined)
+    throw new RangeError(`Agent ${act.context.agent.name} has no tool ${next.call.tool} any more`);
   return next.call.effect.kind === "read" ? executeRead(act, next, tool) : executeEffect(act, next, tool);
 }
 
@@ -78,13 +83,23 @@ export async function beginEffect(
   // Refused: a stop or a pause was requested, or the approval has lapsed. The rows say which.
   if (!begun.started) return run.reload();
   const remainingMs = call.timeoutMs - (context.clock.monotonicMs() - sentMs);
-  if (remainingMs <= 0 || act.stop.aborted || !context.lease.isValid()) return notSent(act, begin, attemptId);
+  if (remainingMs <= 0) return settleEffect(act, { ...begin, attemptId }, TOO_LATE);
+  if (act.stop.aborted || !context.lease.isValid()) return notSent(act, begin, attemptId);
   const { id: runId, requester } = run.view.run;
   const outcome = await executeCall({ tool, call, attempt, runId, requester, stop: act.stop, remainingMs });
   const durationMs = context.clock.monotonicMs() - sentMs;
   logTry(context, { runId, call, attempt, outcome, durationMs });
   return settleEffect(act, { ...begin, attemptId }, outcome);
 }
+
+/** The deadline passed before anything was sent; counts against the retries, or a slow database would loop for ever. */
+const TOO_LATE: TryOutcome = {
+  kind: "failed",
+  errorClass: "transient",
+  code: "deadline_before_send",
+  message: "The deadline passed before the call was sent.",
+  retryAfterMs: null,
+};
 
 type Begun = { readonly call: Call; readonly attempt: number; readonly tool: Tool; readonly supersedes: string | null };
 
@@ -94,13 +109,19 @@ async function notSent(act: Act, { call, attempt, supersedes }: Begun, attemptId
   if (!act.context.lease.isValid()) return { result: "replaced" };
   return act.run.commit({
     steps: [{ kind: "did_not_happen", callId: call.id, attempt }],
-    settles: [{ attemptId, outcome: "did_not_happen", settledBy: `worker:${act.context.workerId}`, errorCode: "not_sent" }],
+    settles: [
+      { attemptId, outcome: "did_not_happen", settledBy: `worker:${act.context.workerId}`, errorCode: "not_sent" },
+    ],
     currentStep: call.tool,
     progress: false,
   });
 }
 
-async function settleEffect(act: Act, begun: Begun & { readonly attemptId: string }, outcome: TryOutcome): Promise<Stored> {
+async function settleEffect(
+  act: Act,
+  begun: Begun & { readonly attemptId: string },
+  outcome: TryOutcome,
+): Promise<Stored> {
   const { context, run } = act;
   const { call, attemptId, supersedes } = begun;
   // That a repeat failed for the moment says nothing about the attempt that it repeats.
@@ -108,24 +129,51 @@ async function settleEffect(act: Act, begun: Begun & { readonly attemptId: strin
   if (outcome.kind === "unknown" || outcome.kind === "aborted" || leavesOpen) return giveAsUnknown(act, call);
   const { body, settle, artifacts } = conclude(outcome, begun);
   const settles = [{ ...settle, attemptId, settledBy: `worker:${context.workerId}` }];
-  const stored = await storeOrNull(() =>
+  const store = (): Promise<Stored> =>
     run.view.run.state.status === "outcome_unknown"
       ? run.move([{ type: "EffectSettled", by: "owner", wasOpen: true }], { steps: [body], settles, artifacts })
-      : run.commit({ steps: [body], settles, artifacts, currentStep: call.tool, progress: body.kind === "tool_result" }),
-  );
-  if (stored?.result !== "replaced" && stored !== null) return stored;
-  const late = { runId: run.view.run.id, attemptId, workerId: context.workerId, body, settle, artifacts };
-  const reported = await recordLateEvidence(context.store, late);
-  context.log.warn({ event: "effect.reported_late", runId: run.view.run.id, attemptId, reported }, "effect reported late");
-  return { result: "replaced" };
+      : run.commit({
+          steps: [body],
+          settles,
+          artifacts,
+          currentStep: call.tool,
+          progress: body.kind === "tool_result",
+        });
+  let stored = await storeOrNull(store);
+  for (let tries = 1; stored?.result === "changed" && isOpen(run, attemptId) && tries < SETTLE_TRIES; tries += 1) {
+    stored = await storeOrNull(store);
+  }
+  if (stored?.result === "taken" || stored?.result === "given") return stored;
+  await reportLate(act, { runId: run.view.run.id, attemptId, workerId: context.workerId, body, settle, artifacts });
+  return stored ?? { result: "replaced" };
+}
+
+function isOpen({ view }: Act["run"], attemptId: string): boolean {
+  return view.openAttempts.some(({ id }) => id === attemptId);
 }
 
 /** The lease ran out while the database was away: what the effect brought is still worth storing. */
 async function storeOrNull(store: () => Promise<Stored>): Promise<Stored | null> {
   try {
     return await store();
-  } catch {
-    return null;
+  } catch (error) {
+    if (mayPass(error)) return null;
+    throw error;
+  }
+}
+
+/** Somebody else has the run, or has settled the attempt: what the effect brought is stored beside that. */
+async function reportLate({ context }: Act, late: LateEvidence): Promise<void> {
+  const { runId, attemptId } = late;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const reported = await recordLateEvidence(context.store, late);
+      context.log.warn({ event: "effect.reported_late", runId, attemptId, reported }, "effect reported late");
+      return;
+    } catch (error) {
+      if (!mayPass(error) || tries >= LATE_TRIES) throw error;
+      await sleep(LATE_PAUSE_MS);
+    }
   }
 }
 
@@ -135,7 +183,7 @@ export function giveAsUnknown({ run }: Act, call: Call): Promise<Stored> {
   const way = attempt === undefined ? null : takeOver(call, attempt, run.view.nowMs);
   const nextLookUp = way === null || way.do === "ask_a_person" ? null : { inMs: FIRST_LOOK_UP_MS };
   return run.move(
-    [{ type: "EffectUnknown", nextLookUp, lookUpsEnd: { inMs: LOOK_UPS_MS } }],
+    [{ type: "EffectUnknown", nextLookUp, lookUpsEnd: { inMs: DEFAULT_DEADLINES.lookUpsMs } }],
     {},
     way?.do === "ask_a_person" ? way.reason : null,
   );
@@ -162,7 +210,11 @@ function conclude(
     return { body: { kind: "tool_result", callId: call.id, result: "failed", output }, artifacts: [], settle };
   }
   const retryInMs = retryAfterMs ?? backoffMs(attempt - 1, { firstMs: tool.firstDelayMs, capMs: CALL_BACKOFF_CAP_MS });
-  return { body: { kind: "call_failed", callId: call.id, attempt, errorClass, code, retryInMs }, artifacts: [], settle };
+  return {
+    body: { kind: "call_failed", callId: call.id, attempt, errorClass, code, retryInMs },
+    artifacts: [],
+    settle,
+  };
 }
 
 type LateBody = Extract<StepBody, { kind: "tool_result" | "call_failed" }>;

@@ -21,7 +21,10 @@ export async function actOnModel({ context, run, stop }: Act, turn: number): Pro
     return run.commit({ steps: [failedStep(run.view.steps, answer)], currentStep, progress: false });
   }
   const { id, requester } = run.view.run;
-  log.info({ event: "model.replied", runId: id, turn, calls: answer.calls.length, durationMs, ...answer.usage }, "model replied");
+  log.info(
+    { event: "model.replied", runId: id, turn, calls: answer.calls.length, durationMs, ...answer.usage },
+    "model replied",
+  );
   const calls = judgeCalls(agent, answer.calls, { turn, requester });
   const outcome = calls.length > 0 ? null : agent.complete(answer.text, completedCalls(run));
   const reply: StepBody = {
@@ -41,7 +44,9 @@ function completedCalls({ view }: Act["run"]): readonly CompletedCall[] {
   const tools = new Map(view.calls.map((call) => [call.id, call.tool]));
   return view.steps.flatMap(({ body }) => {
     const tool = body.kind === "tool_result" ? tools.get(body.callId) : undefined;
-    return body.kind === "tool_result" && tool !== undefined ? [{ tool, result: body.result, output: body.output }] : [];
+    return body.kind === "tool_result" && tool !== undefined
+      ? [{ tool, result: body.result, output: body.output }]
+      : [];
   });
 }
 

@@ -1,19 +1,16 @@
-import { judgeLookUp, type Next, takeOver } from "@holdpoint/core";
+import { type Call, DEFAULT_DEADLINES, judgeLookUp, type Next, takeOver } from "@holdpoint/core";
 import { beginEffect, giveAsUnknown } from "./act-on-call.ts";
 import { lookUp } from "./execute-call.ts";
-import type { Stored } from "./owned-run.ts";
 import { storeOutput } from "./output.ts";
+import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
 
 type SettleAttempt = Extract<Next, { do: "settle_attempt" }>;
 
-/** How long look-ups go on before a person is asked, from the first one. */
-const LOOK_UPS_MS = 3_600_000;
-
 /** Settles an attempt that another claim left open, by what its tool offers; never by doing it again blindly. */
 export async function actOnOpenAttempt(act: Act, { call, attempt }: SettleAttempt): Promise<Stored> {
   const { context, run } = act;
-  const { status } = run.view.run.state;
+  const { status, cancelRequestedAt } = run.view.run.state;
   // Only a run that was claimed for a look-up may settle; any other gives itself back for one.
   if (status === "running") return giveAsUnknown(act, call);
   const way = takeOver(call, attempt, run.view.nowMs);
@@ -22,7 +19,13 @@ export async function actOnOpenAttempt(act: Act, { call, attempt }: SettleAttemp
     "attempt taken over",
   );
   if (way.do === "look_up") return settleByLookUp(act, { call, attempt });
-  return way.do === "repeat" && status === "outcome_unknown" ? repeat(act, { call, attempt }) : giveAsUnknown(act, call);
+  // A repeat may act for the first time, which a run that is to stop must not: then only a person can settle it.
+  if (way.do === "repeat" && cancelRequestedAt === null) return repeat(act, { call, attempt });
+  return giveToPerson(act, way.do === "ask_a_person" ? way.reason : "cancel_requested");
+}
+
+function giveToPerson({ run }: Act, reason: string): Promise<Stored> {
+  return run.move([{ type: "EffectUnknown", nextLookUp: null, lookUpsEnd: null }], {}, reason);
 }
 
 type Open = Pick<SettleAttempt, "call" | "attempt">;
@@ -37,16 +40,24 @@ async function settleByLookUp(act: Act, { call, attempt }: Open): Promise<Stored
   const { found, externalRef } = await lookUp(asked);
   if (!context.lease.isValid()) return { result: "replaced" };
   const lookUps = run.view.openAttempts.find(({ id }) => id === attempt.id)?.lookUps ?? 0;
-  const judged = judgeLookUp(found.answer, { call, attempt, nowMs: run.view.nowMs, lookUps });
+  const mayRepeat = state.cancelRequestedAt === null;
+  const seen = { call: mayRepeat ? call : withoutKey(call), attempt, nowMs: run.view.nowMs, lookUps };
+  const judged = judgeLookUp(found.answer, seen);
   context.log.info(
-    { event: "attempt.looked_up", runId, tool: call.tool, attempt: attempt.number, answer: found.answer, judged: judged.do },
+    {
+      event: "attempt.looked_up",
+      runId,
+      tool: call.tool,
+      attempt: attempt.number,
+      answer: found.answer,
+      judged: judged.do,
+    },
     "attempt looked up",
   );
-  const mayRepeat = state.status === "outcome_unknown" && state.cancelRequestedAt === null;
-  if (judged.do === "repeat" && mayRepeat) return repeat(act, { call, attempt });
-  if (judged.do !== "settle") {
-    const inMs = judged.do === "look_again" ? judged.inMs : call.timeoutMs;
-    return run.move([{ type: "EffectUnknown", nextLookUp: { inMs }, lookUpsEnd: { inMs: LOOK_UPS_MS } }], {
+  if (judged.do === "repeat") return repeat(act, { call, attempt });
+  if (judged.do === "look_again") {
+    const lookUpsEnd = { inMs: DEFAULT_DEADLINES.lookUpsMs };
+    return run.move([{ type: "EffectUnknown", nextLookUp: { inMs: judged.inMs }, lookUpsEnd }], {
       lookUps: [{ attemptId: attempt.id }],
     });
   }
@@ -69,6 +80,11 @@ async function settleByLookUp(act: Act, { call, attempt }: Open): Promise<Stored
     },
     "found by look-up",
   );
+}
+
+/** The call as a run that is to stop may judge it: it repeats nothing. */
+function withoutKey(call: Call): Call {
+  return call.effect.kind === "read" ? call : { ...call, effect: { ...call.effect, keyValidForMs: null } };
 }
 
 /** The same operation id again: the other side answers from its record, or acts for the first time. */

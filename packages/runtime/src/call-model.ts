@@ -1,8 +1,18 @@
 import type { ErrorClass, JsonObject, Usage } from "@holdpoint/core";
-import { APICallError, type AssistantModelMessage, jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
+import {
+  APICallError,
+  type AssistantModelMessage,
+  jsonSchema,
+  type ModelMessage,
+  streamText,
+  type TextStreamPart,
+  type ToolSet,
+  tool,
+} from "ai";
 import { z } from "zod";
 import type { Agent } from "./define-agent.ts";
 import type { Tool } from "./define-tool.ts";
+import { boundedDelay } from "./tool-error.ts";
 
 /** A call as the model asked for it, before anybody has looked at its arguments. */
 export interface RequestedCall {
@@ -21,7 +31,12 @@ export type ModelAnswer =
       readonly calls: readonly RequestedCall[];
       readonly usage: Usage;
     }
-  | { readonly kind: "failed"; readonly errorClass: ErrorClass; readonly code: string; readonly retryAfterMs: number | null }
+  | {
+      readonly kind: "failed";
+      readonly errorClass: ErrorClass;
+      readonly code: string;
+      readonly retryAfterMs: number | null;
+    }
   /** The run stops or the worker has lost its lease: whatever was said so far is not kept. */
   | { readonly kind: "aborted" };
 
@@ -38,20 +53,13 @@ export async function callModel(agent: Agent, messages: ModelMessage[], stop: Ab
     // The SDK's own handler prints the request, payload and all.
     onError: () => undefined,
   });
-  const calls: RequestedCall[] = [];
-  let finish = "";
   try {
-    for await (const part of result.fullStream) {
-      if (part.type === "error") return failure(part.error, stop);
-      if (part.type === "abort") return stop.aborted ? { kind: "aborted" } : failed("transient", "model_timeout");
-      if (part.type === "tool-call") calls.push(requestedCall(part));
-      if (part.type === "finish-step") finish = part.finishReason;
-    }
-    if (finish === "length") return failed("caller", "reply_too_long");
-    if (finish === "content-filter") return failed("refused", "content_filter");
+    const { calls, end } = await readStream(result.fullStream, stop);
+    if (end !== null) return end;
     const [{ messages: said }, text, usage] = await Promise.all([result.response, result.text, result.usage]);
     const message = said.find((each): each is AssistantModelMessage => each.role === "assistant");
-    if (message === undefined) return failed("transient", "empty_reply");
+    const isEmpty = calls.length === 0 && text.trim() === "";
+    if (message === undefined || isEmpty) return failed("transient", "empty_reply");
     return {
       kind: "reply",
       ...uniqueCalls(message, calls),
@@ -61,6 +69,39 @@ export async function callModel(agent: Agent, messages: ModelMessage[], stop: Ab
   } catch (error) {
     return failure(error, stop);
   }
+}
+
+/** The calls of a stream, and how it failed; null where it came to its end. */
+async function readStream(
+  stream: AsyncIterable<TextStreamPart<ToolSet>>,
+  stop: AbortSignal,
+): Promise<{ calls: readonly RequestedCall[]; end: ModelAnswer | null }> {
+  const calls: RequestedCall[] = [];
+  let finish: ModelAnswer | null = CUT_OFF;
+  for await (const part of stream) {
+    if (part.type === "error") return { calls, end: failure(part.error, stop) };
+    if (part.type === "abort") return { calls, end: stop.aborted ? { kind: "aborted" } : TIMED_OUT };
+    if (part.type === "tool-call") calls.push(requestedCall(part));
+    if (part.type === "finish-step") finish = judgeFinish(part);
+  }
+  return { calls, end: finish };
+}
+
+/** A stream that ends without a reason was cut off: what it brought so far is no reply. */
+const CUT_OFF = failed("transient", "reply_cut_off");
+const TIMED_OUT = failed("transient", "model_timeout");
+
+function judgeFinish({
+  finishReason,
+  rawFinishReason,
+}: {
+  readonly finishReason: string;
+  readonly rawFinishReason: string | undefined;
+}): ModelAnswer | null {
+  if (finishReason === "length") return failed("caller", "reply_too_long");
+  if (finishReason === "content-filter") return failed("refused", "content_filter");
+  const isCutOff = finishReason === "error" || (finishReason === "other" && rawFinishReason === undefined);
+  return isCutOff ? CUT_OFF : null;
 }
 
 function toolSet(agent: Agent): ToolSet {
@@ -123,6 +164,8 @@ function failure(error: unknown, stop: AbortSignal): ModelAnswer {
   }
   const { statusCode, responseHeaders } = error;
   if (statusCode === undefined) return failed("transient", "model_unreachable");
+  // It had begun to answer well.
+  if (statusCode < 400) return CUT_OFF;
   const code = `http_${statusCode}`;
   if (statusCode === 429 || statusCode === 529) return failed("throttled", code, retryAfterMs(responseHeaders));
   const passing = statusCode >= 500 || statusCode === 408 || statusCode === 409;
@@ -136,5 +179,5 @@ function failed(errorClass: ErrorClass, code: string, retryAfterMs: number | nul
 /** Retry-After in seconds, as providers send it; a date is not read here, since no clock of ours should judge it. */
 function retryAfterMs(headers: Record<string, string> | undefined): number | null {
   const value = headers?.["retry-after"];
-  return value !== undefined && /^\d{1,8}$/.test(value) ? Number(value) * 1_000 : null;
+  return value !== undefined && /^\d{1,8}$/.test(value) ? boundedDelay(Number(value) * 1_000) : null;
 }

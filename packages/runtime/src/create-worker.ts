@@ -3,7 +3,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LONE_TAKEOVERS } from "@holdpoint/core";
 import type { AgentWakeUp, Consumer, Publisher, QueueConnection } from "@holdpoint/queue";
 import { openConsumer, openPublisher } from "@holdpoint/queue";
-import { claimRuns, newId, openCommitGroup, registerAgent, registerWorker, retireWorker, type Store } from "@holdpoint/store";
+import {
+  claimRuns,
+  newId,
+  openCommitGroup,
+  registerAgent,
+  registerWorker,
+  retireWorker,
+  type Store,
+} from "@holdpoint/store";
 import { z } from "zod";
 import { type Clock, systemClock } from "./clock.ts";
 import type { Agent } from "./define-agent.ts";
@@ -57,7 +65,15 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const publisher = openPublisher(queue, { onError: (error) => warn(log, "queue.publisher_failed", error) });
   const draining = new AbortController();
   const drained = new AbortController();
-  const desk = openDesk({ ...options, clock, workerId, lease, publisher, draining: draining.signal, drained: drained.signal });
+  const desk = openDesk({
+    ...options,
+    clock,
+    workerId,
+    lease,
+    publisher,
+    draining: draining.signal,
+    drained: drained.signal,
+  });
   const consumer = openConsumer(queue, {
     agents: agents.map(refOf),
     concurrency: slots,
@@ -105,9 +121,11 @@ function openDesk(options: DeskOptions): Desk {
     const agent = byName.get(keyOf(wakeUp.agent));
     if (agent === undefined || draining.aborted || !lease.isValid()) return;
     const mayTakeSuspect = !suspectTaken;
+    let keepsPlace = mayTakeSuspect;
     suspectTaken = true;
     const free = (): void => {
-      if (mayTakeSuspect) suspectTaken = false;
+      if (keepsPlace) suspectTaken = false;
+      keepsPlace = false;
     };
     try {
       const claim = { runIds: [wakeUp.runId], workerId, progressMs: progressMs({ agent }), mayTakeSuspect };

@@ -1,6 +1,7 @@
 import type { AgentRef, JsonValue, Limits, Outcome, ResultKind } from "@holdpoint/core";
 import type { LanguageModel } from "ai";
 import type { Tool } from "./define-tool.ts";
+import { LONGEST_TIMEOUT_MS, MOST_RETRIES, wholeNumbers } from "./whole-numbers.ts";
 
 /** A tool's result, as the completion condition sees it. */
 export interface CompletedCall {
@@ -9,12 +10,14 @@ export interface CompletedCall {
   readonly output: JsonValue;
 }
 
+/** A model of the AI SDK. Not a bare name, which the SDK would send to a gateway: `resolveModel` takes names. */
+export type Model = Exclude<LanguageModel, string>;
+
 export interface AgentDefinition {
   readonly name: string;
   /** Runs stay with the version that they were submitted to. */
   readonly version: string;
-  /** A model of the AI SDK, or its name: `anthropic/…`, `openai/…`, `compatible/…` (see `resolveModel`). */
-  readonly model: LanguageModel;
+  readonly model: Model;
   readonly instructions: string;
   readonly tools: readonly Tool[];
   /**
@@ -32,7 +35,7 @@ export interface AgentDefinition {
 }
 
 export interface Agent extends AgentRef {
-  readonly model: LanguageModel;
+  readonly model: Model;
   readonly instructions: string;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly complete: AgentDefinition["complete"];
@@ -50,14 +53,22 @@ const VERSION = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
 /**
  * Defines an agent.
  *
- * @throws {TypeError} the name or version is not usable, or two tools have one name.
+ * @throws {TypeError} the name, the version or a limit is not usable, or two tools have one name.
  */
 export function defineAgent(definition: AgentDefinition): Agent {
   const { name, version, tools } = definition;
   if (!NAME.test(name)) throw new TypeError(`Agent name "${name}": use a-z, 0-9 and -, at most 64, letter first`);
-  if (!VERSION.test(version)) throw new TypeError(`Agent ${name}: version "${version}" may have letters, digits, . _ -`);
+  if (!VERSION.test(version))
+    throw new TypeError(`Agent ${name}: version "${version}" may have letters, digits, . _ -`);
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
   if (byName.size < tools.length) throw new TypeError(`Agent ${name}: two of its tools have one name`);
+  const limits = { ...DEFAULT_LIMITS, ...definition.limits };
+  const { modelTimeoutMs = DEFAULT_MODEL_TIMEOUT_MS, modelRetries = 2 } = definition;
+  const check = wholeNumbers(`Agent ${name}`);
+  check("limits.turns", limits.turns, { least: 1 });
+  check("limits.tokens", limits.tokens, { least: 1 });
+  check("modelTimeoutMs", modelTimeoutMs, { least: 1, most: LONGEST_TIMEOUT_MS });
+  check("modelRetries", modelRetries, { least: 0, most: MOST_RETRIES });
   return {
     name,
     version,
@@ -66,8 +77,8 @@ export function defineAgent(definition: AgentDefinition): Agent {
     tools: byName,
     complete: definition.complete,
     onBlocked: definition.onBlocked ?? "operator",
-    limits: { ...DEFAULT_LIMITS, ...definition.limits },
-    modelTimeoutMs: definition.modelTimeoutMs ?? DEFAULT_MODEL_TIMEOUT_MS,
-    modelRetries: definition.modelRetries ?? 2,
+    limits,
+    modelTimeoutMs,
+    modelRetries,
   };
 }

@@ -1,5 +1,6 @@
 import type { ApprovalRule, EffectProperties, JsonObject, JsonValue } from "@holdpoint/core";
 import type { z } from "zod";
+import { LONGEST_TIMEOUT_MS, MOST_RETRIES, wholeNumbers } from "./whole-numbers.ts";
 
 /** What a tool is given besides its input. */
 export interface ToolContext {
@@ -107,9 +108,17 @@ export function defineTool<Input extends JsonObject, Output extends JsonValue, c
   definition: ToolDefinition<Input, Output, E>,
 ): Tool {
   const { name, timeoutMs = DEFAULT_TIMEOUT_MS, retry = {} } = definition;
-  if (!NAME.test(name)) throw new TypeError(`Tool name "${name}": use letters, digits, _ and -, at most 64, letter first`);
-  if (!Number.isInteger(timeoutMs) || timeoutMs < 1) {
-    throw new TypeError(`Tool ${name}: timeoutMs is ${timeoutMs}; it must be a whole number of milliseconds above 0`);
+  if (!NAME.test(name))
+    throw new TypeError(`Tool name "${name}": use letters, digits, _ and -, at most 64, letter first`);
+  const { retries = 1, firstDelayMs = DEFAULT_FIRST_DELAY_MS } = retry;
+  const check = wholeNumbers(`Tool ${name}`);
+  check("timeoutMs", timeoutMs, { least: 1, most: LONGEST_TIMEOUT_MS });
+  check("retry.retries", retries, { least: 0, most: MOST_RETRIES });
+  check("retry.firstDelayMs", firstDelayMs, { least: 0, most: LONGEST_TIMEOUT_MS });
+  const effect = propertiesOf(definition.effect);
+  if (effect.kind === "effect") {
+    check("key.validForMs", effect.keyValidForMs ?? 1, { least: 1 });
+    check("lookUp.settlesWithinMs", effect.lookUpSettlesWithinMs ?? 0, { least: 0 });
   }
   // What is stored was validated by this tool's input before it was frozen, and its output is what execute gave.
   const typed = (input: JsonObject): Input => input as Input;
@@ -119,10 +128,10 @@ export function defineTool<Input extends JsonObject, Output extends JsonValue, c
     description: definition.description,
     // Narrower than what the runtime reads from it: any JSON object.
     input: definition.input as unknown as z.ZodType<JsonObject>,
-    effect: propertiesOf(definition.effect),
+    effect,
     timeoutMs,
-    retries: retry.retries ?? 1,
-    firstDelayMs: retry.firstDelayMs ?? DEFAULT_FIRST_DELAY_MS,
+    retries,
+    firstDelayMs,
     policy: (input, requester) => definition.approval?.(typed(input), { requester }) ?? null,
     execute: (input, context) => definition.execute(typed(input), context),
     reconcile: async (input, context) => (await reconcile?.(typed(input), context)) ?? { answer: "unknown" },

@@ -2,7 +2,7 @@ export type { Clock } from "./clock.ts";
 export { systemClock } from "./clock.ts";
 export type { Worker, WorkerOptions } from "./create-worker.ts";
 export { createWorker } from "./create-worker.ts";
-export type { Agent, AgentDefinition, CompletedCall } from "./define-agent.ts";
+export type { Agent, AgentDefinition, CompletedCall, Model } from "./define-agent.ts";
 export { defineAgent } from "./define-agent.ts";
 export type { Effect, LookUp, Policy, Tool, ToolContext, ToolDefinition } from "./define-tool.ts";
 export { defineTool } from "./define-tool.ts";

@@ -1,5 +1,13 @@
 import { createHash } from "node:crypto";
-import { type ApprovalRule, type Call, canonicalJson, type JsonObject, type JsonValue, storable, type Verdict } from "@holdpoint/core";
+import {
+  type ApprovalRule,
+  type Call,
+  canonicalJson,
+  type JsonObject,
+  type JsonValue,
+  storable,
+  type Verdict,
+} from "@holdpoint/core";
 import { newId, newOperationId } from "@holdpoint/store";
 import { z } from "zod";
 import type { RequestedCall } from "./call-model.ts";
@@ -44,7 +52,9 @@ export function judgeCalls(
 
 /** The hash that an approval binds to: tool and arguments, whatever order the keys came in. */
 export function hashOf(tool: string, args: JsonValue): string {
-  return createHash("sha256").update(canonicalJson({ v: 1, tool, args })).digest("hex");
+  return createHash("sha256")
+    .update(canonicalJson({ v: 1, tool, args }))
+    .digest("hex");
 }
 
 function freeze(
@@ -61,15 +71,19 @@ function freeze(
   const parsed = tool.input.safeParse(input);
   if (!parsed.success) return invalid(`The arguments do not fit: ${z.prettifyError(parsed.error)}`);
   const args = storable(parsed.data);
-  return { args, verdict: verdictOf(tool.policy(args, requester)) };
+  return { args, verdict: verdictOf(name, tool.policy(args, requester)) };
 }
 
-function verdictOf(policy: Policy): Verdict {
+/** @throws {TypeError} the policy asks for an approval that nobody could give. */
+function verdictOf(tool: string, policy: Policy): Verdict {
   if (policy === null) return { kind: "allowed" };
   if ("deny" in policy) return { kind: "denied", rule: policy.rule, message: policy.deny };
+  const { roles = [], users = [] } = policy;
+  if (roles.length + users.length === 0)
+    throw new TypeError(`Tool ${tool}: rule ${policy.rule} names no role and no user`);
   const approval: ApprovalRule = {
     rule: policy.rule,
-    approvers: { roles: policy.roles ?? [], users: policy.users ?? [] },
+    approvers: { roles, users },
     deadlineMs: policy.deadlineMs ?? DAY_MS,
     onDeadline: policy.onDeadline ?? "reject",
     validForMs: policy.validForMs ?? DAY_MS,

@@ -8,12 +8,17 @@ export interface Lease {
   isValid(): boolean;
   /** Aborted once the lease is over or the process was declared gone; it never comes back under this id. */
   readonly signal: AbortSignal;
-  /** Aborted when this run is to stop or to pause, or the lease is over. */
-  stopSignal(runId: string): AbortSignal;
-  /** Forgets a run that was given back. */
-  release(runId: string): void;
+  /** Watches a claimed run until it is given back. One process may have an old and a new claim of the same run. */
+  watch(runId: string): Watch;
   /** Ends the renewals. */
   close(): void;
+}
+
+/** What tells the work on a claimed run to stop. */
+export interface Watch {
+  /** Aborted when the run is to stop or to pause, or the lease is over. */
+  readonly stop: AbortSignal;
+  end(): void;
 }
 
 export interface LeaseOptions {
@@ -39,14 +44,16 @@ const SUSPENDED_MS = 2_000;
 export function keepLease(options: LeaseOptions): Lease {
   const { store, workerId, leaseMs, renewMs, clock, log } = options;
   const over = new AbortController();
-  const stops = new Map<string, AbortController>();
+  const watched = new Set<{ readonly runId: string; readonly stop: AbortController }>();
   const usableMs = leaseMs * (1 - MARGIN);
   let confirmed = { monotonicMs: options.begunAtMs, wallMs: clock.wallMs() };
-  let timer: NodeJS.Timeout | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let expiry: NodeJS.Timeout | undefined;
   let closed = false;
 
   const end = (reason: string): void => {
     if (over.signal.aborted || closed) return;
+    clearTimeout(expiry);
     log.warn({ event: "lease.ended", workerId, reason }, "lease ended");
     over.abort(new Error(`The lease of this worker is over: ${reason}`));
   };
@@ -58,11 +65,20 @@ export function keepLease(options: LeaseOptions): Lease {
     return !over.signal.aborted;
   };
   const accept = (renewal: Renewal, sent: typeof confirmed): void => {
-    if (!renewal.renewed) return end("declared_gone");
+    if (!renewal.renewed) end("declared_gone");
     // An answer that comes after the end does not bring the lease back.
-    if (!isValid()) return;
+    if (!renewal.renewed || !isValid()) return;
     confirmed = sent;
-    for (const runId of renewal.stop) stops.get(runId)?.abort(new Error("A stop or a pause of this run was requested"));
+    expectEnd();
+    for (const { runId, stop } of watched) {
+      if (renewal.stop.includes(runId)) stop.abort(new Error("A stop or a pause of this run was requested"));
+    }
+  };
+  // A renewal that hangs must not keep what is under way from being ended in time.
+  const expectEnd = (): void => {
+    clearTimeout(expiry);
+    const leftMs = usableMs - (clock.monotonicMs() - confirmed.monotonicMs);
+    expiry = setTimeout(() => isValid() && expectEnd(), Math.max(1, leftMs + 1));
   };
   const renew = async (): Promise<void> => {
     const sent = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
@@ -77,18 +93,19 @@ export function keepLease(options: LeaseOptions): Lease {
   const retryPauseMs = (sent: typeof confirmed): number => (confirmed === sent ? renewMs : renewMs / 5);
 
   timer = setTimeout(() => void renew(), renewMs);
+  expectEnd();
   return {
     isValid,
     signal: over.signal,
-    stopSignal: (runId) => {
-      const stop = stops.get(runId) ?? new AbortController();
-      stops.set(runId, stop);
-      return AbortSignal.any([over.signal, stop.signal]);
+    watch: (runId) => {
+      const entry = { runId, stop: new AbortController() };
+      watched.add(entry);
+      return { stop: AbortSignal.any([over.signal, entry.stop.signal]), end: () => void watched.delete(entry) };
     },
-    release: (runId) => void stops.delete(runId),
     close: () => {
       closed = true;
-      if (timer !== null) clearTimeout(timer);
+      clearTimeout(timer);
+      clearTimeout(expiry);
     },
   };
 }

@@ -135,13 +135,18 @@ export class OwnedRun {
       try {
         return await store();
       } catch (error) {
-        const kind = failureKind(error);
-        const passing = kind === "connection" || kind === "resources" || kind === "repeat";
-        if (!passing || !this.#options.lease.isValid()) throw error;
+        if (!mayPass(error) || !this.#options.lease.isValid()) throw error;
         await sleep(STORE_PAUSE_MS);
       }
     }
   }
+}
+
+/** Whether a failed statement may succeed when it is sent again. A mistake in the data or in the program has no code of the server's, like a broken connection; it does not pass. */
+export function mayPass(error: unknown): boolean {
+  if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false;
+  const kind = failureKind(error);
+  return kind === "connection" || kind === "resources" || kind === "repeat";
 }
 
 function numbered(stepSeq: number, bodies: readonly StepBody[]): readonly Step[] {
@@ -156,7 +161,9 @@ function afterCommit(
   const bodies = result.started && commit.start !== null ? [...commit.steps, commit.start.body] : commit.steps;
   const settled = new Set((commit.settles ?? []).map(({ attemptId }) => attemptId));
   const read = new Set(commit.readFacts ?? []);
-  const kept = view.openAttempts.filter(({ id }) => !settled.has(id) && !(result.started && id === commit.start?.supersedes));
+  const kept = view.openAttempts.filter(
+    ({ id }) => !settled.has(id) && !(result.started && id === commit.start?.supersedes),
+  );
   const { state } = view.run;
   const at = { at: result.nowMs };
   const openAttempts = result.started ? [...kept, opened(view, commit, result.nowMs)] : kept;
@@ -197,4 +204,3 @@ function opened(view: LoadedRun, { start }: StepCommit, nowMs: number): LoadedRu
     lookUps: 0,
   };
 }
-

@@ -1,7 +1,7 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import type { LanguageModel } from "ai";
+import type { Model } from "./define-agent.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -11,7 +11,7 @@ type Env = Readonly<Record<string, string | undefined>>;
  *
  * @throws {TypeError} the name has no known provider, or what the provider needs is not configured; says which.
  */
-export function resolveModel(name: string, env: Env): LanguageModel {
+export function resolveModel(name: string, env: Env): Model {
   const slash = name.indexOf("/");
   const provider = name.slice(0, Math.max(0, slash));
   const modelId = name.slice(slash + 1);

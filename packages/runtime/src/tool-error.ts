@@ -10,7 +10,7 @@ export class ToolError extends Error {
   readonly errorClass: ErrorClass;
   /** A stable code, for logs and for the model. */
   readonly code: string;
-  /** How long the other side asks to wait, in milliseconds. */
+  /** How long the other side asks to wait, in milliseconds, at most an hour; null if it does not say. */
   readonly retryAfterMs: number | null;
 
   constructor(
@@ -21,6 +21,14 @@ export class ToolError extends Error {
     super(message, options);
     this.errorClass = fields.errorClass;
     this.code = fields.code;
-    this.retryAfterMs = fields.retryAfterMs ?? null;
+    this.retryAfterMs = boundedDelay(fields.retryAfterMs ?? null);
   }
+}
+
+const LONGEST_DELAY_MS = 3_600_000;
+
+/** A delay that somebody outside asks for: never negative or endless, and null where it is no number. */
+export function boundedDelay(delayMs: number | null): number | null {
+  if (delayMs === null || Number.isNaN(delayMs)) return null;
+  return Math.min(LONGEST_DELAY_MS, Math.max(0, Math.ceil(delayMs)));
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { canonicalJson, type Next, nextInWords, operatorHold, plan } from "@holdpoint/core";
+import { canonicalJson, type Next, nextInWords, operatorHold, plan, type RunEvent } from "@holdpoint/core";
 import { type ApprovalRequest, type LoadedRun, newId, type Run } from "@holdpoint/store";
 import { actOnCall } from "./act-on-call.ts";
 import { actOnModel } from "./act-on-model.ts";
@@ -19,9 +19,8 @@ const PROGRESS_SLACK_MS = 60_000;
  */
 export async function workRun(context: RunContext, loaded: LoadedRun): Promise<Worked> {
   const run = new OwnedRun({ ...context, progressMs: progressMs(context) }, loaded);
-  const runId = loaded.run.id;
-  const stop = AbortSignal.any([context.lease.stopSignal(runId), context.drained]);
-  const act: Act = { context, run, stop };
+  const watch = context.lease.watch(loaded.run.id);
+  const act: Act = { context, run, stop: AbortSignal.any([watch.stop, context.drained]) };
   try {
     sayTakenUp(act);
     for (;;) {
@@ -32,7 +31,7 @@ export async function workRun(context: RunContext, loaded: LoadedRun): Promise<W
   } catch (error) {
     return giveToOperator(act, error);
   } finally {
-    context.lease.release(runId);
+    watch.end();
   }
 }
 
@@ -48,7 +47,7 @@ async function step(act: Act): Promise<Stored> {
   const settles = state.openAttempts > 0;
   const stopped = state.cancelRequestedAt !== null || state.pauseRequestedAt !== null;
   // An open attempt is looked up even while the run is being stopped: until it is settled, the run has not stopped.
-  if ((stopped && !settles) || context.draining.aborted) return giveBack(act);
+  if ((stopped && !settles) || context.draining.aborted) return giveBack(act, settles);
   if (act.stop.aborted && !stopped) return afterStop(act);
   const next = plan(run.planInput());
   switch (next.do) {
@@ -69,8 +68,15 @@ async function step(act: Act): Promise<Stored> {
   }
 }
 
-function giveBack({ run }: Act): Promise<Stored> {
-  return run.move([{ type: "Released", retryAt: null }]);
+/** A delay that has begun here goes on: a restart of workers must not shorten what the other side asked for. */
+function giveBack({ run }: Act, settles = false): Promise<Stored> {
+  const next = settles ? null : plan(run.planInput());
+  const afterMs = next !== null && "afterMs" in next && failedHere(run) ? next.afterMs : 0;
+  return run.move([{ type: "Released", retryAt: afterMs === 0 ? null : { inMs: afterMs } }]);
+}
+
+function failedHere({ view, stepSeqAtClaim }: Act["run"]): boolean {
+  return view.run.stepSeq > stepSeqAtClaim;
 }
 
 /** The stop list named this run: its row says what was asked. If nothing is, the request was taken back meanwhile. */
@@ -86,9 +92,8 @@ const SHORT_WAIT_MS = 2_000;
 
 /** A delay counts from the failure that is the last step; whoever claims the run after it has waited long enough. */
 async function afterWait(act: Act, afterMs: number, work: () => Promise<Stored>): Promise<Stored> {
-  const { run, stop } = act;
-  const failedHere = run.view.run.stepSeq > run.stepSeqAtClaim;
-  if (afterMs === 0 || !failedHere) return work();
+  const { context, run, stop } = act;
+  if (afterMs === 0 || !failedHere(run)) return work();
   if (afterMs >= SHORT_WAIT_MS) return run.move([{ type: "Released", retryAt: { inMs: afterMs } }]);
   try {
     await sleep(afterMs, undefined, { signal: stop });
@@ -96,7 +101,7 @@ async function afterWait(act: Act, afterMs: number, work: () => Promise<Stored>)
     // The only thing that ends this sleep early is a stop; the row says what was asked.
     return run.reload();
   }
-  return work();
+  return context.lease.isValid() ? work() : { result: "replaced" };
 }
 
 function readFacts({ run }: Act, { facts }: Extract<Next, { do: "read_facts" }>): Promise<Stored> {
@@ -121,7 +126,16 @@ function holdRun({ run }: Act, { hold, requests }: Extract<Next, { do: "hold" }>
   const made = requests.flatMap(({ id, tool, args, argsHash, verdict }): ApprovalRequest[] => {
     if (verdict.kind !== "needs_approval") return [];
     const { rule, approvers, deadlineMs, onDeadline, validForMs } = verdict.approval;
-    const request = { id: newId(), callId: id, tool, args: canonicalJson(args), argsHash, rule, deadlineMs, onDeadline };
+    const request = {
+      id: newId(),
+      callId: id,
+      tool,
+      args: canonicalJson(args),
+      argsHash,
+      rule,
+      deadlineMs,
+      onDeadline,
+    };
     return [{ ...request, validForMs, roles: approvers.roles, users: approvers.users, excluded: [requester] }];
   });
   const subject = run.view.calls.find(({ id }) => id === hold.waitingFor.subject);
@@ -144,12 +158,22 @@ function sayTakenUp({ context, run }: Act): void {
   );
 }
 
+const GIVE_UP_TRIES = 20;
+
 /** The loop itself failed: a person is told at once, rather than the next worker failing in the same way. */
 async function giveToOperator({ context, run }: Act, error: unknown): Promise<Worked> {
   const name = error instanceof Error ? error.name : "unknown";
   const { id } = run.view.run;
   context.log.error({ event: "run.loop_failed", runId: id, error: name }, "run loop failed");
-  if (!context.lease.isValid()) return { result: "replaced" };
-  const stored = await run.move([{ type: "Held", hold: operatorHold("agent_error", null) }], {}, name);
-  return stored.result === "given" ? stored : { result: "replaced" };
+  for (let tries = 0; tries < GIVE_UP_TRIES && context.lease.isValid(); tries += 1) {
+    // An open attempt stays open; only its look-ups are over, which fail in the same way.
+    const event: RunEvent =
+      run.view.run.state.status === "running"
+        ? { type: "Held", hold: operatorHold("agent_error", null) }
+        : { type: "EffectUnknown", nextLookUp: null, lookUpsEnd: null };
+    const stored = await run.move([event], {}, name);
+    if (stored.result === "given" || stored.result === "replaced") return stored;
+  }
+  // The lease is over, or facts keep arriving: the sweeper takes the run from an owner that shows no progress.
+  return { result: "replaced" };
 }

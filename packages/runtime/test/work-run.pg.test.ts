@@ -33,11 +33,11 @@ test("a run asks, waits for an answer and for its manager, and ends; every call 
     input: z.object({ order: z.string(), amount: z.string() }),
     effect: { key: { validForMs: 60_000 } },
     approval: () => ({ rule: "over_limit", roles: ["manager"] }),
-    externalRef: ({ refund }) => refund,
     execute: async ({ amount }) => {
       ran.push(`refund ${amount}`);
       return { refund: "re_1" };
     },
+    externalRef: ({ refund }) => refund,
   });
   const model = scriptedModel([
     { text: "Which order?" },

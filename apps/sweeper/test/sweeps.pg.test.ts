@@ -1,0 +1,327 @@
+import type { Hold, RunEvent } from "@holdpoint/core";
+import type { Publisher } from "@holdpoint/queue";
+import {
+  type ApprovalRequest,
+  claimRuns,
+  createSession,
+  findViolations,
+  type LoadedRun,
+  loadRun,
+  newId,
+  openStore,
+  registerAgent,
+  registerWorker,
+  requestCancel,
+  type Store,
+  submitRun,
+  transitionOne,
+  type Writes,
+} from "@holdpoint/store";
+import { createTestDatabase, moveClock, type TestDatabase } from "@holdpoint/testkit";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { SWEEPS } from "../src/schedule.ts";
+import type { SweepContext } from "../src/sweep.ts";
+
+const AGENT = { name: "desk", version: "1" };
+const ALICE = { kind: "requester", id: "alice" } as const;
+const MINUTE_MS = 60_000;
+
+let database: TestDatabase;
+let store: Store;
+let sessionId: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  store = openStore({ url: database.url });
+  await registerAgent(store, { ...AGENT, tools: [] });
+  sessionId = (await createSession(store, "alice")).id;
+});
+// What one test leaves is no candidate of the next.
+beforeEach(async () => {
+  await store.pool.query(
+    "truncate holdpoint.runs, holdpoint.transitions, holdpoint.steps, holdpoint.approvals, holdpoint.inbox, holdpoint.calls, holdpoint.attempts cascade",
+  );
+});
+afterEach(async () => {
+  await moveClock(database.url, 0);
+  expect(await findViolations(store)).toEqual([]);
+});
+afterAll(async () => {
+  await store[Symbol.asyncDispose]();
+  await database[Symbol.asyncDispose]();
+});
+
+/** Notes what is published; says how long the queue is. */
+function notes(waiting: number | null = 0) {
+  const published: { readonly runId: string; readonly sweep: number | undefined }[] = [];
+  const publisher: Publisher = {
+    publish: async (wakeUps, { sweep } = {}) => {
+      published.push(...wakeUps.map(({ runId }) => ({ runId, sweep })));
+      return { published: wakeUps.length, failed: 0, error: null };
+    },
+    waiting: async () => waiting,
+    check: async () => true,
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+  return { published, publisher };
+}
+
+function sweep(name: string, overrides: Partial<SweepContext> = {}) {
+  const found = SWEEPS.find((each) => each.name === name);
+  if (found === undefined) throw new Error(`there is no sweep ${name}`);
+  return found.run({
+    store,
+    publisher: notes().publisher,
+    id: "s1",
+    graceMs: 5_000,
+    limit: 100,
+    number: 7,
+    ...overrides,
+  });
+}
+
+async function queued(): Promise<string> {
+  const submitted = await submitRun(store, { sessionId, agent: AGENT, goal: "do it", actor: ALICE });
+  if (submitted.result !== "submitted") throw new Error(submitted.result);
+  return submitted.run.id;
+}
+
+async function aWorker(leaseMs = MINUTE_MS): Promise<string> {
+  const id = newId();
+  await registerWorker(store, { id, host: "h", pid: 1, agents: [AGENT], slots: 1, leaseMs });
+  return id;
+}
+
+async function running(workerId: string, progressMs = 86_400_000 * 30): Promise<LoadedRun> {
+  const [loaded] = await claimRuns(store, { runIds: [await queued()], workerId, progressMs, mayTakeSuspect: true });
+  if (loaded === undefined) throw new Error("not claimed");
+  return loaded;
+}
+
+async function moved(event: RunEvent, writes: Writes = {}): Promise<string> {
+  const workerId = await aWorker(86_400_000 * 30);
+  const { run } = await running(workerId);
+  const result = await transitionOne(store, { run, events: [event], actor: { kind: "worker", id: workerId }, writes });
+  expect(result.result).toBe("accepted");
+  return run.id;
+}
+
+function hold(kind: Hold["kind"], onDeadline: Hold["onDeadline"], inMs = MINUTE_MS): RunEvent {
+  const waitingFor = {
+    kind: kind === "input" ? "requester" : "approvers",
+    principal: "alice",
+    subject: null,
+    reason: "r",
+  } as const;
+  return { type: "Held", hold: { kind, waitingFor, deadline: { inMs }, onDeadline } };
+}
+
+function request(deadlineMs: number): ApprovalRequest {
+  const terms = {
+    rule: "r",
+    roles: ["manager"],
+    users: [],
+    excluded: [],
+    onDeadline: "reject",
+    validForMs: MINUTE_MS,
+  } as const;
+  return { id: newId(), callId: newId(), tool: "pay", args: "{}", argsHash: "h", deadlineMs, ...terms };
+}
+
+const load = async (runId: string): Promise<LoadedRun> => {
+  const loaded = await loadRun(store, runId);
+  if (loaded === null) throw new Error("the run is gone");
+  return loaded;
+};
+const statusOf = async (runId: string) => (await load(runId)).run.state.status;
+
+async function eventsOf(runId: string): Promise<readonly string[]> {
+  const { rows } = await store.pool.query<{ event: string }>(
+    "select event from holdpoint.transitions where run_id = $1 order by seq",
+    [runId],
+  );
+  return rows.map(({ event }) => event);
+}
+
+interface Kind {
+  readonly name: string;
+  /** Makes a run that the sweep has to find once `afterMs` have passed. */
+  readonly make: () => Promise<string>;
+  readonly afterMs: number;
+  readonly becomes: string;
+  readonly adds: readonly string[];
+}
+
+const KINDS: readonly Kind[] = [
+  {
+    name: "recover-forsaken",
+    make: async () => (await running(await aWorker(1_000))).run.id,
+    afterMs: 7_000,
+    becomes: "queued",
+    adds: ["OwnerGone", "Recovered"],
+  },
+  {
+    name: "recover-wedged",
+    make: async () => (await running(await aWorker(86_400_000), 1_000)).run.id,
+    afterMs: 2_000,
+    becomes: "queued",
+    adds: ["OwnerGone", "Recovered"],
+  },
+  {
+    name: "pass-deadlines",
+    make: () => moved(hold("input", "no_answer")),
+    afterMs: 61_000,
+    becomes: "queued",
+    adds: ["DeadlinePassed"],
+  },
+  {
+    name: "retry-due",
+    make: () => moved({ type: "Released", retryAt: { inMs: 30_000 } }),
+    afterMs: 31_000,
+    becomes: "queued",
+    adds: ["RetryDue"],
+  },
+  {
+    name: "repair-cascade",
+    make: async () => {
+      const parent = await running(await aWorker(86_400_000));
+      await requestCancel(store, { runId: parent.run.id, actor: ALICE, reason: null });
+      const child = await queued();
+      await store.pool.query("update holdpoint.runs set parent = $2 where id = $1", [child, parent.run.id]);
+      return child;
+    },
+    afterMs: 0,
+    becomes: "cancelled",
+    adds: ["CancelRequested"],
+  },
+  {
+    name: "settle-cancelling",
+    make: async () => {
+      const { run } = await running(await aWorker(86_400_000));
+      await requestCancel(store, { runId: run.id, actor: ALICE, reason: null });
+      await store.pool.query("update holdpoint.runs set owner = null where id = $1", [run.id]);
+      return run.id;
+    },
+    afterMs: 0,
+    becomes: "cancelled",
+    adds: ["OwnerGone"],
+  },
+];
+
+describe.each(KINDS)("$name", ({ name, make, afterMs, becomes, adds }) => {
+  test("finds nothing before its time", async () => {
+    if (afterMs === 0) return expect(await sweep(name)).toEqual({ found: 0, moved: 0 });
+    const runId = await make();
+    expect(await sweep(name)).toEqual({ found: 0, moved: 0 });
+    expect((await eventsOf(runId)).slice(-adds.length)).not.toEqual(adds);
+  });
+
+  test("moves what it finds, and wakes a worker for what can go on", async () => {
+    const runId = await make();
+    await moveClock(database.url, afterMs);
+    const { published, publisher } = notes();
+    expect(await sweep(name, { publisher })).toEqual({ found: 1, moved: 1 });
+    expect(await statusOf(runId)).toBe(becomes);
+    expect((await eventsOf(runId)).slice(-adds.length)).toEqual(adds);
+    expect(published).toEqual(becomes === "queued" ? [{ runId, sweep: undefined }] : []);
+    expect(await sweep(name)).toEqual({ found: 0, moved: 0 });
+  });
+
+  test("looks at no more than its limit in a pass, and at the rest in the next", async () => {
+    for (let n = 0; n < 3; n += 1) await make();
+    await moveClock(database.url, afterMs);
+    // Gone workers are found under the same limit.
+    expect((await sweep(name, { limit: 2 })).moved).toBe(2);
+    expect((await sweep(name, { limit: 2 })).moved).toBe(1);
+  });
+
+  test("two sweepers at once move each run once", async () => {
+    const ids = [];
+    for (let n = 0; n < 6; n += 1) ids.push(await make());
+    await moveClock(database.url, afterMs);
+    const [first, second] = await Promise.all([sweep(name, { id: "s1" }), sweep(name, { id: "s2" })]);
+    const rest = await sweep(name);
+    expect(first.moved + second.moved + rest.moved).toBe(6);
+    for (const id of ids) expect((await eventsOf(id)).filter((event) => event === adds[0])).toHaveLength(1);
+  });
+});
+
+describe("deadlines", () => {
+  test("one of two approvals expires: the run waits on for the other, until its deadline", async () => {
+    const requests = [request(MINUTE_MS), request(3 * MINUTE_MS)];
+    const runId = await moved(hold("approval", "reject"), { requests });
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    expect((await sweep("pass-deadlines")).moved).toBe(1);
+    const after = await load(runId);
+    expect(after.run.state.status).toBe("waiting_approval");
+    expect(after.approvals.map(({ state }) => state)).toEqual(["expired", "pending"]);
+    expect(after.run.state.waitDeadline).toEqual({ at: after.approvals[1]?.deadlineMs });
+    expect(await sweep("pass-deadlines")).toEqual({ found: 0, moved: 0 });
+    await moveClock(database.url, 3 * MINUTE_MS + 1_000);
+    await sweep("pass-deadlines");
+    const ended = await load(runId);
+    expect([ended.run.state.status, ...ended.approvals.map(({ state }) => state)]).toEqual([
+      "queued",
+      "expired",
+      "expired",
+    ]);
+  });
+
+  test("a question without an answer: the run goes on, and is told so", async () => {
+    const runId = await moved(hold("input", "no_answer"));
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    await sweep("pass-deadlines");
+    expect((await load(runId)).unread.map(({ body }) => body)).toEqual([{ kind: "no_answer" }]);
+  });
+
+  test("an approval whose rule asks an operator: the request is withdrawn, and an operator is asked", async () => {
+    const runId = await moved(hold("approval", "operator"), { requests: [request(MINUTE_MS)] });
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    await sweep("pass-deadlines");
+    const after = await load(runId);
+    expect([after.run.state.status, after.approvals[0]?.state]).toEqual(["waiting_operator", "withdrawn"]);
+  });
+
+  test("a run that nobody takes for a day is shown to an operator, and then escalated without end", async () => {
+    const runId = await queued();
+    await moveClock(database.url, 86_400_000 + 1_000);
+    await sweep("pass-deadlines");
+    expect((await load(runId)).run.state).toMatchObject({
+      status: "waiting_operator",
+      waitingFor: { reason: "queue_limit" },
+    });
+    await moveClock(database.url, 2 * 86_400_000 + 5_000);
+    expect(await sweep("pass-deadlines")).toEqual({ found: 1, moved: 1 });
+    expect(await sweep("pass-deadlines")).toEqual({ found: 0, moved: 0 });
+    expect(await statusOf(runId)).toBe("waiting_operator");
+  });
+});
+
+describe("repair-wake-ups", () => {
+  test("leaves a run alone that has only just been queued", async () => {
+    await queued();
+    expect(await sweep("repair-wake-ups")).toEqual({ found: 0, moved: 0 });
+  });
+
+  test("publishes under the number of the pass, and moves nothing", async () => {
+    const runId = await queued();
+    await moveClock(database.url, 3_000);
+    const { published, publisher } = notes();
+    expect(await sweep("repair-wake-ups", { publisher })).toEqual({ found: 1, moved: 1 });
+    expect(published).toEqual([{ runId, sweep: 7 }]);
+    expect(await eventsOf(runId)).toEqual(["Submitted"]);
+  });
+
+  test.each([
+    [998, 2],
+    [999, 1],
+    [1_000, 0],
+    [null, 0],
+  ])("with %s waiting it adds the oldest %i", async (waiting, count) => {
+    const ids = [await queued(), await queued(), await queued()];
+    await moveClock(database.url, 3_000);
+    const { published, publisher } = notes(waiting);
+    expect(await sweep("repair-wake-ups", { publisher })).toEqual({ found: 3, moved: count });
+    expect(published.map(({ runId }) => runId)).toEqual(ids.slice(0, count));
+  });
+});

@@ -1,0 +1,181 @@
+import { moveClock, waitFor } from "@holdpoint/testkit";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { ToolError } from "../src/index.ts";
+import { aDesk, ask, aTool, type Behaviour, type Recorded, UNKNOWN } from "./desk.ts";
+import { type Fleet, openFleet, story } from "./fleet.ts";
+
+let fleet: Fleet;
+
+beforeAll(async () => {
+  fleet = await openFleet();
+});
+afterEach(() => moveClock(fleet.url, 0));
+afterAll(() => fleet[Symbol.asyncDispose]());
+
+const DAY_MS = 86_400_000;
+const LOOK_UP = { lookUp: { settlesWithinMs: 60_000 } } as const;
+
+/** A run whose only call is the tool's, and a worker for it. */
+async function begin(tool: Recorded): Promise<string> {
+  const agent = aDesk([{ calls: [ask("pay")] }, { text: "done" }], [tool]);
+  await fleet.start(agent);
+  return (await fleet.submit(agent)).id;
+}
+
+/** Waits for the run to be looked up next, and lets a worker do it. */
+async function lookUp(runId: string, tool: Recorded): Promise<void> {
+  const before = tool.lookedUp;
+  await fleet.wake(await fleet.untilStatus(runId, "outcome_unknown"));
+  const isDone = async () => tool.lookedUp > before && (await fleet.load(runId)).run.state.owner === null;
+  await waitFor(isDone, { deadlineMs: 20_000, what: "the look-up" });
+}
+
+const attempts = (runId: string) => fleet.rows("attempts", runId, "number");
+
+describe("an effect whose outcome is unknown", () => {
+  test("time-out: it happened, says the look-up, and the model is told", async () => {
+    const hang: Behaviour = (_times, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const pay = aTool("pay", {
+      effect: LOOK_UP,
+      behave: hang,
+      timeoutMs: 1_500,
+      lookUp: async () => ({ answer: "happened", output: { refund: "re_1" } }),
+    });
+    const runId = await begin(pay);
+    const unknown = await fleet.untilStatus(runId, "outcome_unknown");
+    expect(unknown).toMatchObject({ state: { openAttempts: 1, owner: null }, externalRef: pay.executed[0] });
+    await fleet.wake(unknown);
+    await fleet.untilStatus(runId, "completed");
+    expect(pay.executed).toHaveLength(1);
+    expect(await attempts(runId)).toMatchObject([
+      { number: 1, outcome: "happened", settled_by: expect.stringMatching(/^look_up:/) },
+    ]);
+    expect(story(await fleet.load(runId))).toEqual(["model_reply", "intent pay 1", "pay succeeded", "model_reply"]);
+  });
+
+  test("did_not_happen counts only after deadline and settle time; then it is done again", async () => {
+    const pay = aTool("pay", {
+      effect: LOOK_UP,
+      behave: async (times, context, input) => (times === 1 ? UNKNOWN(times, context, input) : "paid"),
+      lookUp: async () => ({ answer: "did_not_happen" }),
+    });
+    const runId = await begin(pay);
+    await lookUp(runId, pay);
+    expect((await fleet.load(runId)).run.state).toMatchObject({ status: "outcome_unknown", openAttempts: 1 });
+    expect(pay.executed).toHaveLength(1);
+    await moveClock(fleet.url, 71_000);
+    await fleet.wake((await fleet.load(runId)).run);
+    await fleet.untilStatus(runId, "completed");
+    expect(story(await fleet.load(runId))).toEqual([
+      "model_reply",
+      "intent pay 1",
+      "did_not_happen pay 1",
+      "intent pay 2",
+      "pay succeeded",
+      "model_reply",
+    ]);
+    expect(new Set(pay.executed).size).toBe(1);
+  });
+
+  test("unknown stays unknown: looked up again and again, then a person marks it done", async () => {
+    const pay = aTool("pay", { effect: LOOK_UP, behave: UNKNOWN });
+    const runId = await begin(pay);
+    await lookUp(runId, pay);
+    await lookUp(runId, pay);
+    const { run, openAttempts } = await fleet.load(runId);
+    expect(openAttempts).toMatchObject([{ lookUps: 2 }]);
+    expect(run.state.waitDeadline).not.toBeNull();
+    const [attempt] = openAttempts;
+    const result = { refund: "re_9" };
+    await fleet.order(runId, { choice: "mark_done", attemptIds: [attempt?.id ?? ""], result, externalRef: "re_9" });
+    await fleet.untilStatus(runId, "completed");
+    expect(await attempts(runId)).toMatchObject([
+      { outcome: "happened", settled_by: "person:otto", external_ref: "re_9" },
+    ]);
+    expect(pay.executed).toHaveLength(1);
+  });
+
+  test("with a key alone it is repeated under the same operation id; the first attempt is superseded", async () => {
+    const pay = aTool("pay", {
+      effect: { key: { validForMs: DAY_MS } },
+      behave: async (times, context, input) => (times === 1 ? UNKNOWN(times, context, input) : "paid"),
+    });
+    const runId = await begin(pay);
+    await fleet.wake(await fleet.untilStatus(runId, "outcome_unknown"));
+    await fleet.untilStatus(runId, "completed");
+    expect(pay.executed).toHaveLength(2);
+    expect(new Set(pay.executed).size).toBe(1);
+    expect(await attempts(runId)).toMatchObject([
+      { number: 1, outcome: "superseded" },
+      { number: 2, outcome: "succeeded" },
+    ]);
+  });
+
+  test("a repeat that fails for the moment leaves it open, and its key's age counts from the first try", async () => {
+    const busy: Behaviour = async (times, context, input) => {
+      if (times === 1) return UNKNOWN(times, context, input);
+      throw new ToolError("busy", { errorClass: "throttled", code: "busy" });
+    };
+    const pay = aTool("pay", { effect: { key: { validForMs: DAY_MS } }, behave: busy });
+    const runId = await begin(pay);
+    await fleet.wake(await fleet.untilStatus(runId, "outcome_unknown"));
+    const isRepeated = async () => pay.executed.length === 2 && (await fleet.load(runId)).run.state.owner === null;
+    await waitFor(isRepeated, { deadlineMs: 20_000, what: "the repeat" });
+    expect((await fleet.load(runId)).run.state).toMatchObject({ status: "outcome_unknown", openAttempts: 1 });
+    await moveClock(fleet.url, DAY_MS + 1_000);
+    await fleet.wake((await fleet.load(runId)).run);
+    const held = await fleet.untilStatus(runId, "waiting_operator");
+    expect(held.state.waitingFor?.reason).toBe("outcome_unknown");
+    expect(pay.executed).toHaveLength(2);
+    expect((await fleet.rows("transitions", runId, "seq")).at(-1)).toMatchObject({ reason: "key_expired" });
+    const [open] = (await fleet.load(runId)).openAttempts;
+    await fleet.order(runId, { choice: "not_established", attemptIds: [open?.id ?? ""] });
+    await fleet.untilStatus(runId, "completed");
+  });
+
+  test("with a key and a look-up it is looked up first, and repeated without waiting", async () => {
+    const pay = aTool("pay", {
+      effect: { key: { validForMs: DAY_MS }, lookUp: {} },
+      behave: async (times, context, input) => (times === 1 ? UNKNOWN(times, context, input) : "paid"),
+      lookUp: async () => ({ answer: "did_not_happen" }),
+    });
+    const runId = await begin(pay);
+    await fleet.wake(await fleet.untilStatus(runId, "outcome_unknown"));
+    await fleet.untilStatus(runId, "completed");
+    expect([pay.lookedUp, pay.executed.length, new Set(pay.executed).size]).toEqual([1, 2, 1]);
+  });
+
+  test("an unsafe one goes to a person at once, and is never done again", async () => {
+    const pay = aTool("pay", { effect: "unsafe", behave: UNKNOWN });
+    const runId = await begin(pay);
+    const held = await fleet.untilStatus(runId, "waiting_operator");
+    expect(held.state).toMatchObject({ openAttempts: 1, waitingFor: { reason: "outcome_unknown" } });
+    const [open] = (await fleet.load(runId)).openAttempts;
+    await fleet.order(runId, { choice: "not_established", attemptIds: [open?.id ?? ""] });
+    await fleet.untilStatus(runId, "completed");
+    expect(story(await fleet.load(runId))).toEqual([
+      "model_reply",
+      "intent pay 1",
+      "pay not_established",
+      "model_reply",
+    ]);
+    expect(pay.executed).toHaveLength(1);
+  });
+
+  test("an agent that has lost the tool: a person is asked, rather than every worker failing in turn", async () => {
+    const pay = aTool("pay", { effect: LOOK_UP, behave: UNKNOWN });
+    const agent = aDesk([{ calls: [ask("pay")] }, { text: "done" }], [pay]);
+    const first = await fleet.start(agent);
+    const { id } = await fleet.submit(agent);
+    const unknown = await fleet.untilStatus(id, "outcome_unknown");
+    await first.drain(1_000);
+    await fleet.start({ ...agent, tools: new Map() });
+    await fleet.wake(unknown);
+    const held = await fleet.untilStatus(id, "waiting_operator");
+    expect(held.state).toMatchObject({ openAttempts: 1, waitingFor: { reason: "outcome_unknown" } });
+    const [open] = (await fleet.load(id)).openAttempts;
+    await fleet.order(id, { choice: "terminate", attemptIds: [open?.id ?? ""] });
+    expect((await fleet.load(id)).run.state.status).toBe("cancelled");
+  });
+});
