@@ -12,6 +12,8 @@ export type KillPlan = {
   /** Pause before each kill, in milliseconds, drawn evenly from this range. */
   readonly minDelayMs: number;
   readonly maxDelayMs: number;
+  /** Share of the kills, 0 to 1, that take the victim's whole machine along: its supervisor and all its processes. */
+  readonly machineShare: number;
 };
 
 /** The processes that may be killed now, and the replies that are held back now. */
@@ -21,7 +23,11 @@ export type KillChoices = {
 };
 
 /** `afterWrite` is the operation whose reply the victim still waits for, or null for a victim at random. */
-export type Kill = { readonly pid: number; readonly afterWrite: string | null };
+export type Kill = {
+  readonly pid: number;
+  readonly afterWrite: string | null;
+  readonly scope: "process" | "machine";
+};
 
 /** Kills that were carried out, in order. */
 export type KillLog = readonly Kill[];
@@ -54,26 +60,29 @@ export function chooseVictim(
 ): Kill | null {
   const killsLeft = plan.kills - log.length;
   const afterWriteLeft = plan.killsAfterWrite - log.filter((kill) => kill.afterWrite !== null).length;
+  const scope = random() < plan.machineShare ? "machine" : "process";
   const waiting = held.filter(({ workerPid }) => workerPid !== null && workerPids.includes(workerPid));
   if (afterWriteLeft > 0) {
     const reply = pick(random, waiting);
     if (reply !== undefined && reply.workerPid !== null) {
-      return { pid: reply.workerPid, afterWrite: reply.operationId };
+      return { pid: reply.workerPid, afterWrite: reply.operationId, scope };
     }
     if (killsLeft <= afterWriteLeft) return null;
   }
   const pid = pick(random, workerPids);
   if (pid === undefined) return null;
   // A victim at random may have a write out all the same; it counts as what it is.
-  return { pid, afterWrite: waiting.find((reply) => reply.workerPid === pid)?.operationId ?? null };
+  return { pid, afterWrite: waiting.find((reply) => reply.workerPid === pid)?.operationId ?? null, scope };
 }
 
 /** What the killer needs from the world around it. */
 export type KillerDeps = {
   readonly random: RandomSource;
   /** Sends SIGKILL; false where the process had already ended by itself. */
-  readonly kill: (pid: number) => boolean;
+  readonly kill: (victim: Kill) => boolean;
   readonly choices: () => Promise<KillChoices>;
+  /** Hears of every kill that was carried out. */
+  readonly onKill: (kill: Kill) => void;
   /** Rejects or returns early when the signal aborts; both are fine. */
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
 };
@@ -88,7 +97,9 @@ export async function runKiller(deps: KillerDeps, plan: KillPlan, signal: AbortS
     await waitOrAbort(deps, chooseDelayMs(deps.random, plan), signal);
     if (signal.aborted) break;
     const victim = chooseVictim(deps.random, { plan, log }, await deps.choices());
-    if (victim !== null && deps.kill(victim.pid)) log.push(victim);
+    if (victim === null || !deps.kill(victim)) continue;
+    log.push(victim);
+    deps.onKill(victim);
   }
   return log;
 }

@@ -30,10 +30,17 @@ export type RunCounts = {
   readonly seed: string;
   readonly kills: number;
   readonly killsAfterWrite: number;
+  /** Of the kills, those that took a supervisor and all its processes along. */
+  readonly killsOfMachines: number;
   readonly takeovers: number;
   readonly lookUps: number;
+  /** Why runs had to be retried by an operator, each time once. */
+  readonly operatorRetries: readonly string[];
   /** Rows that the invariant queries found. */
   readonly invariantViolations: number;
+  readonly durationMs: number;
+  /** What went wrong beside the tasks, in words. */
+  readonly faults: readonly string[];
 };
 
 /** What a run must reach at least, so that a green result says something. */
@@ -54,7 +61,7 @@ export function compareTask(task: RetailTask, expected: ExpectedTask, evidence: 
   const writes = task.actions.flatMap((action, index) => (isWrite(action.name) ? [{ tool: action.name, index }] : []));
   const duplicateEffects = countDuplicates(evidence.journal, writes.length);
   const differences = [
-    ...runDifferences(evidence),
+    ...runDifferences(evidence.runStatus, evidence.runOutcome),
     ...resultDifferences(expected.results, evidence.resultsSha256),
     ...journalDifferences(evidence, writes, expected),
     ...(duplicateEffects > 0 ? [`${duplicateEffects} duplicate effects`] : []),
@@ -91,6 +98,7 @@ export function buildReport(
       ...none,
       ...broken,
       ...short,
+      ...counts.faults,
     ],
   };
 }
@@ -103,11 +111,16 @@ export function renderReport(report: AcceptanceReport): string {
     ["tasks equal", `${report.tasksEqual} of ${report.tasks}`],
     ["journal rows", `${report.journalRows} of ${report.expectedRows} expected`],
     ["duplicate effects", String(report.duplicateEffects)],
-    ["kills", `${report.kills}, ${report.killsAfterWrite} of them after a write had left`],
+    [
+      "kills",
+      `${report.kills}, ${report.killsAfterWrite} of them after a write had left, ${report.killsOfMachines} of whole machines`,
+    ],
     ["takeovers", String(report.takeovers)],
     ["look-ups", String(report.lookUps)],
+    ["operator retries", [report.operatorRetries.length, ...new Set(report.operatorRetries)].join(" ")],
     ["invariant violations", String(report.invariantViolations)],
-    ["seed", report.seed],
+    ["duration", `${Math.round(report.durationMs / 1_000)} s`],
+    ["seed", `${report.seed} (again: npm run test:acceptance -- --seed ${report.seed})`],
   ];
   const verdict = report.failures.length === 0 ? "passed" : `failed (${report.failures.length})`;
   return [
@@ -122,7 +135,8 @@ function isWrite(name: string): boolean {
   return isToolName(name) && TOOL_OFFERS[name] !== "read";
 }
 
-function runDifferences({ runStatus, runOutcome }: TaskEvidence): string[] {
+/** What keeps a run from having ended well. */
+export function runDifferences(runStatus: string, runOutcome: string | null): string[] {
   if (runStatus === "completed" && runOutcome === "succeeded") return [];
   return [`the run is ${runStatus}${runOutcome === null ? "" : `, ${runOutcome}`} instead of completed, succeeded`];
 }

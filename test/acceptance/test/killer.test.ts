@@ -3,15 +3,17 @@ import {
   chooseDelayMs,
   chooseVictim,
   createRandomSource,
+  type Kill,
   type KillChoices,
   type KillPlan,
   runKiller,
 } from "../tau-retail/killer.ts";
 
-const plan: KillPlan = { kills: 6, killsAfterWrite: 2, minDelayMs: 100, maxDelayMs: 400 };
+const plan: KillPlan = { kills: 6, killsAfterWrite: 2, minDelayMs: 100, maxDelayMs: 400, machineShare: 0 };
 const workerPids = [11, 12, 13];
 const held = [{ operationId: "op-1", workerPid: 12 }];
-const atRandom = { pid: 11, afterWrite: null };
+const scope = "process";
+const atRandom: Kill = { pid: 11, afterWrite: null, scope };
 
 /** A killer in a world where nothing changes, with every pause recorded instead of waited. */
 function killerIn(world: () => KillChoices, seed: string) {
@@ -19,6 +21,7 @@ function killerIn(world: () => KillChoices, seed: string) {
   const deps = {
     random: createRandomSource(seed),
     kill: () => true,
+    onKill: () => undefined,
     choices: async () => world(),
     wait: async (ms: number) => {
       pauses.push(ms);
@@ -54,28 +57,27 @@ describe("chooseDelayMs", () => {
 });
 
 describe("chooseVictim", () => {
-  const choose = (log: readonly { pid: number; afterWrite: string | null }[], choices: KillChoices) =>
-    chooseVictim(() => 0, { plan, log }, choices);
+  const choose = (log: readonly Kill[], choices: KillChoices) => chooseVictim(() => 0, { plan, log }, choices);
 
   test("prefers a process whose write has left", () => {
-    expect(choose([], { workerPids, held })).toEqual({ pid: 12, afterWrite: "op-1" });
+    expect(choose([], { workerPids, held })).toEqual({ pid: 12, afterWrite: "op-1", scope });
   });
 
   test("takes any live process where no reply is held, or where enough were killed after a write", () => {
     expect(choose([], { workerPids, held: [] })).toEqual(atRandom);
-    const enough = [
-      { pid: 1, afterWrite: "a" },
-      { pid: 2, afterWrite: "b" },
+    const enough: readonly Kill[] = [
+      { pid: 1, afterWrite: "a", scope },
+      { pid: 2, afterWrite: "b", scope },
     ];
     expect(choose(enough, { workerPids, held })).toEqual(atRandom);
   });
 
   test("counts a victim at random as after a write where it had one out", () => {
-    const enough = [
-      { pid: 1, afterWrite: "a" },
-      { pid: 2, afterWrite: "b" },
+    const enough: readonly Kill[] = [
+      { pid: 1, afterWrite: "a", scope },
+      { pid: 2, afterWrite: "b", scope },
     ];
-    expect(choose(enough, { workerPids: [12], held })).toEqual({ pid: 12, afterWrite: "op-1" });
+    expect(choose(enough, { workerPids: [12], held })).toEqual({ pid: 12, afterWrite: "op-1", scope });
   });
 
   test("never names a process that is not alive or that sent no pid", () => {
@@ -90,7 +92,21 @@ describe("chooseVictim", () => {
   test("waits for a held reply when all kills that are left must be after a write", () => {
     const used = Array.from({ length: 4 }, () => atRandom);
     expect(choose(used, { workerPids, held: [] })).toBeNull();
-    expect(choose(used, { workerPids, held })).toEqual({ pid: 12, afterWrite: "op-1" });
+    expect(choose(used, { workerPids, held })).toEqual({ pid: 12, afterWrite: "op-1", scope });
+  });
+});
+
+describe("chooseVictim with whole machines", () => {
+  const scopes = (machineShare: number) => {
+    const random = createRandomSource("machines");
+    const choose = () => chooseVictim(random, { plan: { ...plan, machineShare }, log: [] }, { workerPids, held });
+    return Array.from({ length: 1_000 }, () => choose()?.scope).filter((chosen) => chosen === "machine").length;
+  };
+
+  test("takes the planned share of them", () => {
+    expect(scopes(0)).toBe(0);
+    expect(scopes(1)).toBe(1_000);
+    expect(Math.abs(scopes(0.2) - 200)).toBeLessThan(60);
   });
 });
 
@@ -99,7 +115,9 @@ describe("runKiller", () => {
     const world = () => ({ workerPids, held });
     const [first, second] = [killerIn(world, "s"), killerIn(world, "s")];
     const never = new AbortController().signal;
-    const log = await runKiller(first.deps, plan, never);
+    const heard: Kill[] = [];
+    const log = await runKiller({ ...first.deps, onKill: (kill) => heard.push(kill) }, plan, never);
+    expect(heard).toEqual(log);
     expect(log).toEqual(await runKiller(second.deps, plan, never));
     expect(first.pauses).toEqual(second.pauses);
     expect(log).toHaveLength(plan.kills);

@@ -82,9 +82,13 @@ describe("buildReport", () => {
     seed: "s-1",
     kills: 31,
     killsAfterWrite: 12,
+    killsOfMachines: 3,
     takeovers: 25,
     lookUps: 9,
+    operatorRetries: ["quarantined", "quarantined"],
     invariantViolations: 0,
+    durationMs: 61_400,
+    faults: [],
   };
   const minimums = { kills: 30, killsAfterWrite: 10, takeovers: 20 };
 
@@ -96,11 +100,13 @@ describe("buildReport", () => {
         "tasks equal           2 of 2",
         "journal rows          4 of 4 expected",
         "duplicate effects     0",
-        "kills                 31, 12 of them after a write had left",
+        "kills                 31, 12 of them after a write had left, 3 of whole machines",
         "takeovers             25",
         "look-ups              9",
+        "operator retries      2 quarantined",
         "invariant violations  0",
-        "seed                  s-1",
+        "duration              61 s",
+        "seed                  s-1 (again: npm run test:acceptance -- --seed s-1)",
         "acceptance passed",
         "",
       ].join("\n"),
@@ -118,6 +124,7 @@ describe("buildReport", () => {
     ["too few kills after a write", { killsAfterWrite: 9 }],
     ["too few takeovers", { takeovers: 19 }],
     ["a violated invariant", { invariantViolations: 1 }],
+    ["a fault beside the tasks", { faults: ["the time is up"] }],
   ])("fails on %s", (_what, changed) => {
     expect(buildReport([compare({})], { ...counts, ...changed }, minimums).failures).toHaveLength(1);
   });
