@@ -15,7 +15,8 @@ const APP_MAY_IMPORT = {
   worker: ["core", "store", "queue", "runtime"],
   sweeper: ["core", "store", "queue"],
   cli: ["client", "protocol"],
-  dev: ["client", "protocol", "embedded"],
+  // dev prepares what the fleet stands on (the schema, the queue's tables) and looks into the queue; it moves no run
+  dev: ["client", "protocol", "embedded", "store", "queue"],
   "refund-desk": ["runtime"],
 };
 const TEST = "(^|/)test/";

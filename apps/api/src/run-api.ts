@@ -25,13 +25,12 @@ export interface RunOptions {
  */
 export async function runApi({ config, stopped, onListening }: RunOptions): Promise<void> {
   const log = pino({ level: config.logLevel, base: { service: "api" }, redact: ["req.headers.authorization"] });
-  const { databaseUrl, redisUrl, pooled, tokens, host, port } = config;
+  const { databaseUrl, queue, pooled, tokens, host, port } = config;
   await using store = openStore({ url: databaseUrl, pooled, applicationName: "holdpoint-api" });
   await requireSchema(store, config);
-  await using publisher = openPublisher(
-    redisUrl === null ? { kind: "postgres", url: databaseUrl } : { kind: "redis", url: redisUrl },
-    { onError: (error) => log.warn({ event: "queue.failed", ...failureOf(error) }, "the queue reports a fault") },
-  );
+  await using publisher = openPublisher(queue, {
+    onError: (error) => log.warn({ event: "queue.failed", ...failureOf(error) }, "the queue reports a fault"),
+  });
   const app = await buildApi({ store, publisher, tokens, log });
   await listen(app, { host, port });
   onListening((app.server.address() as AddressInfo).port); // a TCP server's address

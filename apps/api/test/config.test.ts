@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ConfigError, readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config.ts";
 
 const VALID = {
   HOLDPOINT_DATABASE_URL: "postgres://localhost/holdpoint",
@@ -10,7 +10,7 @@ function mistakes(settings: Record<string, string>): string {
   try {
     readConfig({ ...VALID, ...settings });
   } catch (error) {
-    if (error instanceof ConfigError) return error.message;
+    if (error instanceof Error) return error.message;
     throw error;
   }
   throw new Error("the configuration was taken");
@@ -20,7 +20,7 @@ describe("readConfig", () => {
   test("needs a database and tokens, and has a default for the rest", () => {
     expect(readConfig(VALID)).toEqual({
       databaseUrl: "postgres://localhost/holdpoint",
-      redisUrl: null,
+      queue: { kind: "postgres", url: "postgres://localhost/holdpoint" },
       host: "127.0.0.1",
       port: 4080,
       tokens: [{ token: "alice-token", user: "alice", roles: ["requester"] }],
@@ -31,10 +31,18 @@ describe("readConfig", () => {
 
   test("takes an empty value for an absent one", () => {
     expect(readConfig({ ...VALID, HOLDPOINT_REDIS_URL: "", HOLDPOINT_API_PORT: "" })).toMatchObject({
-      redisUrl: null,
+      queue: { kind: "postgres" },
       port: 4080,
     });
     expect(mistakes({ HOLDPOINT_DATABASE_URL: "" })).toContain("HOLDPOINT_DATABASE_URL is missing");
+  });
+
+  test("publishes where the workers listen", () => {
+    const at = (settings: Record<string, string>) => readConfig({ ...VALID, ...settings }).queue;
+    expect(at({ HOLDPOINT_REDIS_URL: "redis://cache:6379" })).toEqual({ kind: "redis", url: "redis://cache:6379" });
+    const apart = "postgres://localhost/queue";
+    expect(at({ HOLDPOINT_QUEUE_DATABASE_URL: apart })).toEqual({ kind: "postgres", url: apart });
+    expect(mistakes({ HOLDPOINT_POOLED: "1" })).toContain("HOLDPOINT_QUEUE_DATABASE_URL is needed");
   });
 
   test.each(["127.0.0.1", "127.1.2.3", "::1", "localhost"])("listens on %s", (host) => {

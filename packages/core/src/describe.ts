@@ -45,7 +45,7 @@ function present(run: Described): string {
 
 function waiting({ waitingFor, currentStep }: Described): string {
   const whom = waitingFor?.principal.replaceAll("role:", "") ?? "somebody";
-  const why = waitingFor === null ? "" : ` (${waitingFor.reason.replaceAll("_", " ")})`;
+  const why = waitingFor === null ? "" : ` (${words(waitingFor.reason)})`;
   switch (waitingFor?.kind) {
     case "requester":
       return `Waits for an answer from ${whom}`;
@@ -59,12 +59,12 @@ function waiting({ waitingFor, currentStep }: Described): string {
 }
 
 function ended({ status, outcome, endReason }: Described): string {
-  const why = endReason === null ? "" : ` (${endReason.replaceAll("_", " ")})`;
+  const why = endReason === null ? "" : ` (${words(endReason)})`;
   if (status === "failed") return `Failed${why}`;
   if (status === "cancelled") return `Cancelled${why}`;
   if (outcome?.kind === "blocked")
-    return `Ended without achieving anything: ${outcome.reason}, at step ${outcome.step},`;
-  if (outcome?.kind === "partial") return `Completed in part: ${outcome.reason},`;
+    return `Ended without achieving anything: ${words(outcome.reason)}, at step ${outcome.step},`;
+  if (outcome?.kind === "partial") return `Completed in part: ${words(outcome.reason)},`;
   return outcome?.kind === "succeeded" ? "Completed with success" : "Completed";
 }
 
@@ -77,4 +77,9 @@ const CONSEQUENCES: Readonly<Record<string, string>> = {
 
 function consequence({ onDeadline }: Described): string {
   return onDeadline === null ? "" : (CONSEQUENCES[onDeadline] ?? "");
+}
+
+/** Reasons may be codes; a reader gets words. */
+function words(reason: string): string {
+  return reason.replaceAll("_", " ");
 }

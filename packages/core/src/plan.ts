@@ -143,8 +143,18 @@ function execute(input: PlanInput, call: Call, approvalId: string | null): Next 
   const last = failures.at(-1);
   const attempt = attemptsMade(input.steps, call.id) + 1;
   if (last?.kind !== "call_failed") return { do: "execute", call, attempt, approvalId, afterMs: 0 };
-  if (failures.length > call.retries) return hold(operatorHold("call_failed", call.id));
+  if (isSpent(failures, call.retries)) return hold(operatorHold("call_failed", call.id));
   return { do: "execute", call, attempt, approvalId, afterMs: last.retryInMs };
+}
+
+/** A throttled try is not the run's fault: it waits as long as it was told to, and has a budget of its own. */
+const THROTTLED_LIMIT = 20;
+
+function isSpent(failures: readonly StepBody[], retries: number): boolean {
+  const throttled = failures.filter(
+    (body) => (body.kind === "call_failed" || body.kind === "model_failed") && body.errorClass === "throttled",
+  ).length;
+  return throttled > THROTTLED_LIMIT || failures.length - throttled > retries;
 }
 
 /** Attempts of effects are numbered by their intents, those of reads by their failures: a read's result is its last. */
@@ -213,7 +223,7 @@ function planModel(input: PlanInput): Next {
   const last = failures.at(-1);
   if (last?.kind !== "model_failed") return { do: "call_model", turn: turns + 1, afterMs: 0 };
   const mayRepeat = last.errorClass !== "caller" && last.errorClass !== "refused";
-  if (!mayRepeat || failures.length > input.modelRetries) return hold(operatorHold("model_failed", null));
+  if (!mayRepeat || isSpent(failures, input.modelRetries)) return hold(operatorHold("model_failed", null));
   return { do: "call_model", turn: turns + 1, afterMs: last.retryInMs };
 }
 

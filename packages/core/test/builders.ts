@@ -2,7 +2,17 @@ import type { PlanInput } from "../src/plan.ts";
 import type { Hold, Outcome, RunState } from "../src/state.ts";
 import { NOW, submitted } from "../src/state.ts";
 import type { Status } from "../src/status.ts";
-import type { Approval, ApprovalRule, Call, EffectProperties, Fact, OpenAttempt, Step, StepBody } from "../src/step.ts";
+import type {
+  Approval,
+  ApprovalRule,
+  Call,
+  EffectProperties,
+  ErrorClass,
+  Fact,
+  OpenAttempt,
+  Step,
+  StepBody,
+} from "../src/step.ts";
 
 /** The time of the database in these tests. */
 export const NOW_MS = 1_000_000;
@@ -157,11 +167,11 @@ export function aResult(
   return { kind: "tool_result", callId, result: "succeeded", output: { done: callId }, ...patch };
 }
 
-export function aFailure(callId: string, attempt: number, retryInMs = 250): StepBody {
+export function aFailure(callId: string, attempt: number, retryInMs = 250): Extract<StepBody, { kind: "call_failed" }> {
   return { kind: "call_failed", callId, attempt, errorClass: "transient", code: "ECONNRESET", retryInMs };
 }
 
-export function aModelFailure(errorClass: "transient" | "caller" | "refused" = "transient", retryInMs = 400): StepBody {
+export function aModelFailure(errorClass: ErrorClass = "transient", retryInMs = 400): StepBody {
   return { kind: "model_failed", errorClass, code: "overloaded", retryInMs };
 }
 

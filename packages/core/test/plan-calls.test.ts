@@ -268,6 +268,17 @@ describe("plan, a call that failed", () => {
     });
   });
 
+  test("is not used up by being throttled, which has a budget of its own", () => {
+    const throttled = (count: number) =>
+      Array.from(
+        { length: count },
+        (_, n) => ({ ...aFailure("call_1", n + 1, 5_000), errorClass: "throttled" }) as const,
+      );
+    expect(after(...throttled(20))).toMatchObject({ do: "execute", attempt: 21, afterMs: 5_000 });
+    expect(after(...throttled(20), aFailure("call_1", 21))).toMatchObject({ do: "execute", attempt: 22 });
+    expect(after(...throttled(21))).toMatchObject({ do: "hold", hold: { waitingFor: { reason: "call_failed" } } });
+  });
+
   test("has no try more than its tool allows", () => {
     const strict = { ...call, retries: 0 };
     const next = plan(asked([strict], { steps: steps(aReply(["call_1"]), aFailure("call_1", 1)) }));

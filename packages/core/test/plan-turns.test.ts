@@ -40,6 +40,12 @@ describe("plan, the model", () => {
     expect(after([aModelFailure(), aModelFailure()], { modelRetries: 2 })).toMatchObject({ do: "call_model" });
   });
 
+  test("is asked again however often it is throttled, up to a limit of its own", () => {
+    const throttled = (count: number) => Array.from({ length: count }, () => aModelFailure("throttled", 9_000));
+    expect(after(throttled(20))).toEqual({ do: "call_model", turn: 1, afterMs: 9_000 });
+    expect(after(throttled(21))).toEqual(heldFor("model_failed"));
+  });
+
   test.each(["caller", "refused"] as const)("is not asked the same again where that cannot help: %s", (errorClass) => {
     expect(after([aModelFailure(errorClass)])).toEqual(heldFor("model_failed"));
   });

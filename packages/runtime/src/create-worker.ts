@@ -1,18 +1,10 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LONE_TAKEOVERS } from "@holdpoint/core";
 import type { AgentWakeUp, Consumer, Publisher, QueueConnection } from "@holdpoint/queue";
 import { openConsumer, openPublisher } from "@holdpoint/queue";
-import {
-  claimRuns,
-  newId,
-  openCommitGroup,
-  registerAgent,
-  registerWorker,
-  retireWorker,
-  type Store,
-} from "@holdpoint/store";
+import { newId, openCommitGroup, registerAgent, registerWorker, retireWorker, type Store } from "@holdpoint/store";
 import { z } from "zod";
+import { openClaimGroup } from "./claim-group.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { Agent } from "./define-agent.ts";
 import { keepLease, type Lease } from "./lease.ts";
@@ -113,32 +105,23 @@ function openDesk(options: DeskOptions): Desk {
   const { store, agents, lease, publisher, draining, workerId } = options;
   const byName = new Map(agents.map((agent) => [keyOf(agent), agent]));
   const group = openCommitGroup(store);
+  const longestMs = Math.max(...agents.map((agent) => progressMs({ agent })));
+  const claims = openClaimGroup(store, { workerId, progressMs: longestMs });
   const working = new Set<Promise<void>>();
-  // A run that was lost twice in a row is worked on one at a time, so that the guilty one fails alone.
-  let suspectTaken = false;
 
   const take = async (wakeUp: AgentWakeUp): Promise<void> => {
     const agent = byName.get(keyOf(wakeUp.agent));
     if (agent === undefined || draining.aborted || !lease.isValid()) return;
-    const mayTakeSuspect = !suspectTaken;
-    let keepsPlace = mayTakeSuspect;
-    suspectTaken = true;
-    const free = (): void => {
-      if (keepsPlace) suspectTaken = false;
-      keepsPlace = false;
-    };
+    const claimed = await claims.claim(wakeUp.runId);
+    if (claimed === null) return;
     try {
-      const claim = { runIds: [wakeUp.runId], workerId, progressMs: progressMs({ agent }), mayTakeSuspect };
-      const [loaded] = await claimRuns(store, claim);
-      if (loaded === undefined) return;
-      if (loaded.run.state.takeovers < LONE_TAKEOVERS) free();
-      const worked = await workRun({ ...options, group, agent }, loaded);
+      const worked = await workRun({ ...options, group, agent }, claimed.loaded);
       if (worked.result === "given" && worked.run.state.status === "queued") {
         const { id: runId, version } = worked.run;
         await publisher.publish([{ agent, runId, version }]);
       }
     } finally {
-      free();
+      claimed.end();
     }
   };
   return {

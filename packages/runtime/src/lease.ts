@@ -58,7 +58,7 @@ export function keepLease(options: LeaseOptions): Lease {
     over.abort(new Error(`The lease of this worker is over: ${reason}`));
   };
   const isValid = (): boolean => {
-    if (over.signal.aborted) return false;
+    if (over.signal.aborted || closed) return false;
     const passedMs = clock.monotonicMs() - confirmed.monotonicMs;
     if (passedMs > usableMs) end("not_renewed_in_time");
     else if (clock.wallMs() - confirmed.wallMs - passedMs > SUSPENDED_MS) end("suspended");
@@ -88,7 +88,7 @@ export function keepLease(options: LeaseOptions): Lease {
       // The lease that was confirmed last goes on running out; the next renewal may reach the database.
       log.warn({ event: "lease.renewal_failed", workerId, error: nameOf(error) }, "lease renewal failed");
     }
-    if (isValid() && !closed) timer = setTimeout(() => void renew(), Math.min(renewMs, retryPauseMs(sent)));
+    if (isValid()) timer = setTimeout(() => void renew(), Math.min(renewMs, retryPauseMs(sent)));
   };
   const retryPauseMs = (sent: typeof confirmed): number => (confirmed === sent ? renewMs : renewMs / 5);
 

@@ -142,9 +142,8 @@ export class OwnedRun {
   }
 }
 
-/** Whether a failed statement may succeed when it is sent again. A mistake in the data or in the program has no code of the server's, like a broken connection; it does not pass. */
+/** Whether a failed statement may succeed when it is sent again. */
 export function mayPass(error: unknown): boolean {
-  if (error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError) return false;
   const kind = failureKind(error);
   return kind === "connection" || kind === "resources" || kind === "repeat";
 }

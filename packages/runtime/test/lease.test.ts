@@ -153,4 +153,14 @@ describe("keepLease", () => {
     expect([old, fresh, other].map(({ stop }) => stop.aborted)).toEqual([false, true, false]);
     expect(lease.isValid()).toBe(true);
   });
+
+  test("that is closed while a renewal is under way leaves no timer, and allows no start", async () => {
+    const { lease, pass, answer } = aLease();
+    await pass(RENEW_MS);
+    lease.close();
+    await answer({ renewed: true, stop: [] });
+    expect(vi.getTimerCount()).toBe(0);
+    expect(lease.isValid()).toBe(false);
+    expect(lease.signal.aborted).toBe(false);
+  });
 });

@@ -141,7 +141,7 @@ CREATE TABLE holdpoint.runs (
 ) WITH (fillfactor = 70);
 --> statement-breakpoint
 -- step_seq, checkpoint, current_step and progress_due_at are in no index: a step's update stays on its page (HOT).
-CREATE INDEX runs_queued ON holdpoint.runs (queued_since) WHERE status = 'queued';
+CREATE INDEX runs_queued ON holdpoint.runs (tenant_id, agent_name, agent_version, queued_since) WHERE status = 'queued';
 --> statement-breakpoint
 CREATE INDEX runs_owner ON holdpoint.runs (owner) WHERE owner IS NOT NULL;
 --> statement-breakpoint
@@ -149,7 +149,8 @@ CREATE INDEX runs_deadline ON holdpoint.runs (wait_deadline) WHERE wait_deadline
 --> statement-breakpoint
 CREATE INDEX runs_retry ON holdpoint.runs (retry_at) WHERE status = 'retrying';
 --> statement-breakpoint
-CREATE INDEX runs_look_up ON holdpoint.runs (next_reconcile_at) WHERE next_reconcile_at IS NOT NULL AND owner IS NULL;
+CREATE INDEX runs_look_up ON holdpoint.runs (tenant_id, agent_name, agent_version, next_reconcile_at)
+  WHERE next_reconcile_at IS NOT NULL AND owner IS NULL;
 --> statement-breakpoint
 CREATE INDEX runs_cancelling ON holdpoint.runs (cancel_requested_at) WHERE status = 'cancelling';
 --> statement-breakpoint

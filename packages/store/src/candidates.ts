@@ -66,12 +66,15 @@ export interface DueWakeUp {
   readonly agent: AgentRef;
 }
 
-/** Runs with an open attempt whose next look-up is due; a worker does it on a claimed run. */
+/** Runs with an open attempt whose next look-up is due, at most `limit` of each agent; a worker does it on a claimed run. */
 export function findLookUpsDue(store: Store, limit: number): Promise<readonly DueWakeUp[]> {
   return findWakeUps(store, LOOK_UPS_DUE, [limit]);
 }
 
-/** Runs that have been queued for longer than `olderThanMs`, the oldest first: their wake-ups may be gone. */
+/**
+ * Runs that have been queued for longer than `olderThanMs`, the oldest first, at most `limit` of each agent: their
+ * wake-ups may be gone.
+ */
 export function findUnclaimed(store: Store, olderThanMs: number, limit: number): Promise<readonly DueWakeUp[]> {
   return findWakeUps(store, UNCLAIMED, [limit, olderThanMs]);
 }
@@ -141,11 +144,19 @@ const MISSED_BY_CASCADE = candidates(
    and exists (select from holdpoint.runs p where p.id = r.parent and p.cancel_requested_at is not null)`,
 );
 
+/** The limit is per agent: a backlog of one, or one without workers, must not hide the runs of another. */
 const wakeUps = (verb: string, condition: string, order: string): Statement =>
   statement(
     verb,
-    `select r.id, r.version, r.agent_name, r.agent_version from holdpoint.runs r
-     where r.tenant_id = $1::uuid and ${condition} order by ${order} limit $2::int`,
+    `select r.id, r.version, r.agent_name, r.agent_version
+     from holdpoint.agents a
+     cross join lateral (
+       select * from holdpoint.runs r
+       where r.tenant_id = a.tenant_id and r.agent_name = a.name and r.agent_version = a.version and ${condition}
+       order by ${order} limit $2::int
+     ) r
+     where a.tenant_id = $1::uuid
+     order by ${order}`,
   );
 
 const LOOK_UPS_DUE = wakeUps(

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type pg from "pg";
+import pg from "pg";
 import type { Statement, Store } from "./db.ts";
 
 /** How a failed statement is met, by its SQLSTATE. */
@@ -18,21 +18,24 @@ const REPEAT_CODES = new Set(["40P01", "40001", "55P03"]);
 const REPEATS = 5;
 const FIRST_PAUSE_MS = 10;
 
-/** Classes an error of a statement by its code, never by its text. */
+/** Classes an error of a statement by its SQLSTATE, never by its text. What the server did not say is a broken connection. */
 export function failureKind(error: unknown): FailureKind {
-  const code = codeOf(error);
-  if (code === null) return "connection";
+  if (PROGRAM_ERRORS.some((each) => error instanceof each)) return "other";
+  if (!(error instanceof pg.DatabaseError) || error.code === undefined) return "connection";
+  const { code } = error;
   if (REPEAT_CODES.has(code)) return "repeat";
-  if (!/^[0-9A-Z]{5}$/.test(code)) return "connection";
   const group = code.slice(0, 2);
   if (group === "22" || group === "23") return "data";
   if (group === "08" || group === "57") return "connection";
   return group === "53" ? "resources" : "other";
 }
 
+/** Mistakes of this program: no statement was sent. */
+const PROGRAM_ERRORS = [TypeError, RangeError, SyntaxError, ReferenceError] as const;
+
 /** The name of the constraint that refused a row, or null. */
 export function constraintOf(error: unknown): string | null {
-  return fieldOf(error, "constraint");
+  return error instanceof pg.DatabaseError ? (error.constraint ?? null) : null;
 }
 
 /** Runs one statement, again where its code says that it took no effect and may now succeed. */
@@ -85,14 +88,4 @@ function asError(error: unknown): Error {
   return error instanceof Error
     ? error
     : new Error("The database reported something that is no error", { cause: error });
-}
-
-function codeOf(error: unknown): string | null {
-  return fieldOf(error, "code");
-}
-
-function fieldOf(error: unknown, field: "code" | "constraint"): string | null {
-  if (typeof error !== "object" || error === null || !(field in error)) return null;
-  const value: unknown = Reflect.get(error, field);
-  return typeof value === "string" ? value : null;
 }

@@ -1,13 +1,16 @@
 import { z } from "zod";
 
-const PostgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: "must be a postgresql:// url" });
+const url = (protocol: RegExp, example: string) =>
+  z.url({ protocol, error: ({ input }) => (input === undefined ? "is missing" : `must be a url like ${example}`) });
+
+const PostgresUrl = url(/^postgres(ql)?$/, "postgresql://user:password@host:5432/database");
 
 /** The environment that every process of the fleet reads: where Postgres and the queue are. */
 export const SERVER_ENV = {
   HOLDPOINT_DATABASE_URL: PostgresUrl,
   HOLDPOINT_QUEUE_DATABASE_URL: PostgresUrl.optional(),
-  HOLDPOINT_REDIS_URL: z.url({ protocol: /^rediss?$/, error: "must be a redis:// url" }).optional(),
-  HOLDPOINT_POOLED: z.enum(["0", "1"]).default("0"),
+  HOLDPOINT_REDIS_URL: url(/^rediss?$/, "redis://host:6379").optional(),
+  HOLDPOINT_POOLED: z.enum(["0", "1"], { error: "must be 0 or 1" }).default("0"),
   HOLDPOINT_LOG_LEVEL: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),
 } as const;
 
@@ -61,7 +64,8 @@ export function readEnvironment<Schema extends z.ZodType>(
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  throw new Error(`The configuration is not usable:\n${z.prettifyError(parsed.error)}`);
+  const mistakes = parsed.error.issues.map(({ path, message }) => `  ${path.join(".")} ${message}`);
+  throw new Error(`The configuration is not usable:\n${mistakes.join("\n")}`);
 }
 
 /** What a person can do about an error of the first statement: the server is away, or the schema is not there. */

@@ -1,4 +1,4 @@
-import { type Actor, type Call, EMPTY_CHECKPOINT, type JsonValue, type StepBody } from "@holdpoint/core";
+import { type Actor, type AgentRef, type Call, EMPTY_CHECKPOINT, type JsonValue, type StepBody } from "@holdpoint/core";
 import {
   claimRuns,
   createSession,
@@ -20,12 +20,16 @@ export const OPERATOR: Actor = { kind: "operator", id: "olga" };
 export const SWEEPER: Actor = { kind: "sweeper", id: "sweeper-1" };
 
 /** A queued run in a session of its own, or in the one given. */
-export async function aRun(store: Store, options: { sessionId?: string; goal?: string } = {}): Promise<Run> {
-  await registerAgent(store, { ...AGENT, tools: [] });
+export async function aRun(
+  store: Store,
+  options: { sessionId?: string; goal?: string; agent?: AgentRef } = {},
+): Promise<Run> {
+  const agent = options.agent ?? AGENT;
+  await registerAgent(store, { ...agent, tools: [] });
   const sessionId = options.sessionId ?? (await createSession(store, ALICE.id)).id;
   const submitted = await submitRun(store, {
     sessionId,
-    agent: AGENT,
+    agent,
     goal: options.goal ?? "refund order 4411",
     actor: ALICE,
   });

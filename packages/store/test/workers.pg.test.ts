@@ -184,6 +184,16 @@ test("a queued run is found when its wake-up seems to be gone, the oldest first"
   expect(await found(MINUTE_MS)).toEqual([second.id]);
 });
 
+test("a backlog of one agent does not hide the queued runs of another", async () => {
+  const stuck = { name: "stuck", version: "1" };
+  for (let n = 0; n < 3; n += 1) await aRun(bench.store, { agent: stuck });
+  const other = await aRun(bench.store, { agent: { name: "other", version: "1" } });
+  await moveClock(bench.url, MINUTE_MS);
+  const found = await findUnclaimed(bench.store, 1_000, 2);
+  expect(found.filter(({ agent }) => agent.name === "stuck")).toHaveLength(2);
+  expect(found.map(({ runId }) => runId)).toContain(other.id);
+});
+
 test("a run that is being stopped and has nothing left is found", async () => {
   const run = await aRun(bench.store);
   const stopped = await moved(bench.store, { run, actor: ALICE, events: [{ type: "CancelRequested", reason: null }] });

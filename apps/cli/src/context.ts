@@ -1,0 +1,46 @@
+import { type Client, createClient } from "@holdpoint/client";
+import type { Colours } from "./colours.ts";
+import { UsageError } from "./exit-codes.ts";
+
+/** What commands see of the world: nothing else is read or written by them. */
+export interface World {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly out: Output;
+  readonly err: (text: string) => void;
+  readonly now: () => Date;
+  /** Starts an entry point of another app in the place of this process; gives its exit code. */
+  readonly startApp: (entry: string, args: readonly string[]) => Promise<number>;
+}
+
+/** Where results go. */
+export interface Output {
+  readonly write: (text: string) => void;
+  readonly colours: Colours;
+  /** Columns that a line may have. */
+  readonly width: number;
+}
+
+const DEFAULT_URL = "http://127.0.0.1:4080";
+
+export const ENVIRONMENT_HELP = `
+Environment:
+  HOLDPOINT_API_URL   where the api listens (${DEFAULT_URL})
+  HOLDPOINT_TOKEN     names you; required by everything that asks the api
+  NO_COLOR            no colours, also on a terminal
+`;
+
+/** A client for the environment's server and token. @throws {UsageError} one of them is missing or wrong. */
+export function openClient({ env }: Pick<World, "env">): Client {
+  const baseUrl = env.HOLDPOINT_API_URL || DEFAULT_URL;
+  if (!URL.canParse(baseUrl) || !/^https?:$/.test(new URL(baseUrl).protocol)) {
+    throw new UsageError(`HOLDPOINT_API_URL is "${baseUrl}": it must be an address like ${DEFAULT_URL}`);
+  }
+  const token = env.HOLDPOINT_TOKEN;
+  if (token === undefined || token === "") {
+    throw new UsageError(
+      "HOLDPOINT_TOKEN is not set: it names you to the api. `npm start` prints the development tokens.",
+    );
+  }
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new UsageError("HOLDPOINT_TOKEN has characters that no token has");
+  return createClient({ baseUrl, token });
+}

@@ -1,0 +1,43 @@
+import type { Run } from "@holdpoint/protocol";
+
+/** What comes next for a run, and from whom, in words. */
+export function nextStep(run: Run): string {
+  const step = run.currentStep ?? "its next step";
+  switch (run.status) {
+    case "queued":
+      return "a free worker takes it up";
+    case "running":
+      return run.owner?.silent === true
+        ? "another worker takes it up, if its own does not come back"
+        : `${step}, by its worker`;
+    case "waiting_input":
+      return "the answer goes to the model";
+    case "waiting_approval":
+      return `${step} runs if it is approved; otherwise the model is told`;
+    case "waiting_dependency":
+      return `it goes on when ${run.waitingFor?.principal ?? "what it waits for"} is there`;
+    case "waiting_operator":
+      return `an operator decides (${choices(run)})`;
+    case "retrying":
+      return `${step} again, at ${run.retryAt ?? "once"}`;
+    case "outcome_unknown":
+      return `${step} is looked up${run.nextReconcileAt === null ? "" : ` at ${run.nextReconcileAt}`}, and only then it goes on`;
+    case "paused":
+      return "an operator resumes it";
+    case "lost":
+      return "it is recovered, and another worker takes it up";
+    case "cancelling":
+      return "it stops as soon as nothing is open any more";
+    case "completed":
+    case "failed":
+    case "cancelled":
+      return "nothing; it has ended";
+  }
+}
+
+const CHOICES = ["retry", "skip", "abort", "mark_done", "not_established", "terminate"] as const;
+
+function choices({ actions }: Run): string {
+  const open = CHOICES.filter((choice) => actions[choice] === null);
+  return open.length === 0 ? "not you" : open.join(", ");
+}

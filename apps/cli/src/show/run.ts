@@ -1,0 +1,83 @@
+import type { Message, Run, TimelineEntry } from "@holdpoint/protocol";
+import type { Output } from "../context.ts";
+import { oneLine, wrap } from "../safe-text.ts";
+import { localAndRelative, withLocalTimes } from "../times.ts";
+import { nextStep } from "./next-step.ts";
+import { statusCell } from "./status.ts";
+import { showTimeline } from "./timeline.ts";
+
+/** Everything that a run's page shows. */
+export interface RunPage {
+  readonly run: Run;
+  readonly timeline: readonly TimelineEntry[];
+  /** What the agent said last in this run, or null. */
+  readonly said: Message | null;
+}
+
+const LABEL_WIDTH = 16;
+
+/** A run's page: what it does or for whom it waits, what was last and what is next, and its story. */
+export function showRunPage(
+  { run, timeline, said }: RunPage,
+  view: { readonly out: Output; readonly now: Date },
+): string {
+  return `${showRun(run, view)}${said === null ? "" : field("Agent says", said.text, view.out)}\n${showTimeline(timeline, view.out)}`;
+}
+
+/** The head of a run's page. */
+export function showRun(run: Run, { out, now }: { readonly out: Output; readonly now: Date }): string {
+  const { colours } = out;
+  const status = statusCell(run, out);
+  const lines: readonly (readonly [string, string | null])[] = [
+    ["Agent", `${run.agent.name}@${run.agent.version}, for ${run.requester}`],
+    ["Goal", run.goal],
+    ["Outcome", outcomeInWords(run)],
+    ["Waiting for", waitingFor(run)],
+    [
+      "Deadline",
+      run.waitDeadline === null ? null : `${localAndRelative(run.waitDeadline, now)}${run.overdue ? ", overdue" : ""}`,
+    ],
+    ["Last completed", run.lastCompleted ?? "nothing yet"],
+    ["Next", withLocalTimes(nextStep(run), now)],
+    [
+      "Worker",
+      run.owner === null
+        ? "none"
+        : `process ${run.owner.pid} on ${run.owner.host}, lease until ${localAndRelative(run.owner.leaseUntil, now)}`,
+    ],
+    [
+      "Open attempts",
+      run.openAttempts === 0 ? null : `${run.openAttempts}, known outside as ${run.externalRef ?? "nothing"}`,
+    ],
+    ["Takeovers", run.takeovers === 0 ? null : String(run.takeovers)],
+    ["Again of", run.retryOf],
+    ["You may", mayInWords(run)],
+  ];
+  const fields = lines.map(([label, text]) => (text === null ? "" : field(label, text, out)));
+  const sentence = wrap(withLocalTimes(run.sentence, now), { width: out.width, indent: 0 });
+  return `${colours.title(run.id)}  ${status.paint(status.text)}\n${sentence}\n\n${fields.join("")}`;
+}
+
+/** One labelled line, its text broken where it is too long. */
+export function field(label: string, text: string, { colours, width }: Output): string {
+  return `${colours.quiet(label.padEnd(LABEL_WIDTH))}${wrap(text, { width, indent: LABEL_WIDTH })}\n`;
+}
+
+function waitingFor({ waitingFor: waiting }: Run): string | null {
+  if (waiting === null) return null;
+  return oneLine(`${waiting.principal} (${waiting.reason.replaceAll("_", " ")})`);
+}
+
+function outcomeInWords({ outcome }: Run): string | null {
+  if (outcome === null) return null;
+  if (outcome.kind === "succeeded") return "succeeded";
+  const where = outcome.kind === "blocked" ? ` at ${outcome.step}` : "";
+  return `${outcome.kind}${where}: ${outcome.reason.replaceAll("_", " ")}`;
+}
+
+function mayInWords({ actions }: Run): string {
+  const open = Object.entries(actions).flatMap(([action, rule]) =>
+    rule === null ? [action.replaceAll("_", " ")] : [],
+  );
+  return open.length === 0 ? "only look" : open.join(", ");
+}

@@ -1,0 +1,87 @@
+import type { AddressInfo } from "node:net";
+import { buildApi } from "@holdpoint/api";
+import { openPublisher } from "@holdpoint/queue";
+import { type Agent, createWorker, defineAgent, defineTool, ToolError } from "@holdpoint/runtime";
+import { openStore } from "@holdpoint/store";
+import { createTestDatabase, scriptedModel } from "@holdpoint/testkit";
+import { pino } from "pino";
+import { z } from "zod";
+
+export const TOKENS = { alice: "alice-token", mona: "mona-token", max: "max-token", olga: "olga-token" } as const;
+
+/** An api that listens and a worker that works, on a database of their own. */
+export interface Desk extends AsyncDisposable {
+  readonly baseUrl: string;
+}
+
+/**
+ * An agent that does what its goal says: `pay` needs a manager, `ask` asks which order is meant, `break` ends up with
+ * an operator.
+ */
+export async function openDesk(): Promise<Desk> {
+  const stack = new AsyncDisposableStack();
+  const { url } = stack.use(await createTestDatabase());
+  const store = stack.use(openStore({ url, maxConnections: 6 }));
+  const queue = { kind: "postgres", url } as const;
+  const publisher = stack.use(openPublisher(queue, { limitMs: 10_000 }));
+  const log = pino({ level: "silent" });
+  const worker = await createWorker({
+    store,
+    queue,
+    agents: [clerk()],
+    slots: 4,
+    leaseMs: 15_000,
+    renewMs: 5_000,
+    log,
+  });
+  stack.defer(() => worker.drain(5_000));
+  const tokens = [
+    { token: TOKENS.alice, user: "alice", roles: ["requester"] },
+    { token: TOKENS.mona, user: "mona", roles: ["manager"] },
+    { token: TOKENS.max, user: "max", roles: ["manager"] },
+    { token: TOKENS.olga, user: "olga", roles: ["operator"] },
+  ];
+  const app = await buildApi({ store, publisher, tokens, log });
+  stack.defer(() => app.close());
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as AddressInfo; // a TCP server's address
+  return { baseUrl: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+function clerk(): Agent {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays",
+    input: z.object({ amount: z.string() }),
+    effect: { key: { validForMs: 60_000 } },
+    approval: () => ({ rule: "over_limit", roles: ["manager"] }),
+    execute: async ({ amount }) => ({ paid: amount }),
+  });
+  const fail = defineTool({
+    name: "fail",
+    description: "Fails",
+    input: z.object({}),
+    effect: "read",
+    retry: { retries: 0 },
+    execute: async (): Promise<string> => {
+      throw new ToolError("It is down", { errorClass: "transient", code: "down" });
+    },
+  });
+  const model = scriptedModel([
+    ({ prompt }) => {
+      const said = JSON.stringify(prompt.filter(({ role }) => role === "user"));
+      if (said.includes("ask")) return { text: "Which order?" };
+      if (said.includes("break")) return { calls: [{ tool: "fail", input: {} }] };
+      return { calls: [{ tool: "pay", input: { amount: "120.00" } }] };
+    },
+    { text: "It is done." },
+  ]);
+  return defineAgent({
+    name: "clerk",
+    version: "1",
+    model,
+    instructions: "You pay.",
+    tools: [pay, fail],
+    complete: (reply) => (reply.endsWith("?") ? null : { kind: "succeeded" }),
+  });
+}

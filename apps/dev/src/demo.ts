@@ -1,0 +1,135 @@
+#!/usr/bin/env node
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { removePostgres } from "@holdpoint/embedded";
+import { openPublisher, type QueueConnection } from "@holdpoint/queue";
+import pc from "picocolors";
+import { closeWithReport } from "./demo/closing-report.ts";
+import { money } from "./demo/in-words.ts";
+import { type Narrator, openNarrator } from "./demo/narrator.ts";
+import type { LedgerRow } from "./demo/sandbox-admin.ts";
+import { setStage } from "./demo/stage.ts";
+import { playStory } from "./demo/story.ts";
+import { DEVELOPMENT_TOKENS } from "./development-tokens.ts";
+import { type Fleet, startFleet } from "./fleet.ts";
+import { tailOf } from "./log-file.ts";
+import { type StopSignals, untilStopped } from "./stop-signals.ts";
+
+const USAGE = `npm run demo
+
+Tells, on real processes, how a refund waits for its manager, survives two kills, and is paid once. Everything that it
+shows is checked: exit code 0 if all is so, 1 if not. It has data of its own, which it removes at its end.
+
+Environment:
+  HOLDPOINT_REDIS_URL   queue on this Redis; without it the queue is in Postgres
+`;
+
+/** Shorter than the defaults, in milliseconds, so that nobody has to wait for a lease to end. */
+const SETTINGS = {
+  HOLDPOINT_LEASE_MS: "3000",
+  HOLDPOINT_RENEW_MS: "1000",
+  HOLDPOINT_GRACE_MS: "1000",
+  HOLDPOINT_SWEEP_MS: "500",
+};
+const TIMES = "lease 3 s (default 15), renewal 1 s (5), grace 1 s (5), sweep 0.5 s (1)";
+const FOLDER = /^holdpoint-demo-(\d+)$/;
+
+async function main(stop: StopSignals): Promise<void> {
+  const startedMs = performance.now();
+  const redisUrl = process.env.HOLDPOINT_REDIS_URL || null;
+  const narrator = openNarrator((text) => process.stdout.write(text));
+  narrator.plain(`\n${pc.bold("Holdpoint: a refund waits for its manager, survives two kills, and is paid once")}\n\n`);
+  narrator.plain(
+    `   queue   in ${redisUrl === null ? "Postgres" : "Redis"}\n   times   shortened for the demo: ${TIMES}\n\n`,
+  );
+  const refund = await play({ redisUrl, narrator, stop });
+  const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
+  const amount = money(refund.amount, refund.currency);
+  narrator.plain(`\nEverything above was checked, and everything that was started is stopped: ${seconds} s.\n`);
+  narrator.plain(`${pc.green(pc.bold(`One refund of ${amount}, ${refund.refund}, paid once.`))}\n`);
+}
+
+interface Play {
+  readonly redisUrl: string | null;
+  readonly narrator: Narrator;
+  readonly stop: StopSignals;
+}
+
+/** Starts a fleet of its own, plays the story on it, and stops it. */
+async function play({ redisUrl, narrator, stop }: Play): Promise<LedgerRow> {
+  await removeLeftOvers();
+  const folder = join(tmpdir(), `holdpoint-demo-${process.pid}`);
+  mkdirSync(folder);
+  chmodSync(folder, 0o755); // Postgres' user goes through it
+  await using cleanUp = new AsyncDisposableStack();
+  cleanUp.defer(() => removeFolder(folder));
+  const fleet = await startFleet({
+    folder,
+    apiPort: 0,
+    tokens: DEVELOPMENT_TOKENS,
+    redisUrl,
+    settings: SETTINGS,
+    report: (line) => narrator.plain(`   ${pc.dim("·")} ${line}\n`),
+    signal: stop.asked,
+  });
+  cleanUp.defer(() => fleet.stop());
+  void stop.again.then(() => fleet.force());
+  const connection: QueueConnection =
+    redisUrl === null ? { kind: "postgres", url: fleet.databaseUrl } : { kind: "redis", url: redisUrl };
+  const queue = cleanUp.use(openPublisher(connection, { limitMs: 5_000 }));
+  const stage = setStage({ fleet, queue, narrator, signal: stop.asked });
+  try {
+    const refund = await closeWithReport(stage, await playStory(stage));
+    narrator.chapter("The fleet drains and stops");
+    return refund;
+  } catch (error) {
+    if (!stop.asked.aborted) narrator.plain(`\n${pc.red("What the processes said at last:")}\n${lastWords(fleet)}\n`);
+    throw error;
+  }
+}
+
+function lastWords({ api, sandbox, sweeper, workers }: Fleet): string {
+  return [...workers, sweeper, api, sandbox].map(({ name, logFile }) => `${name}\n${tailOf(logFile)}`).join("\n");
+}
+
+/** Removes what demos have left that were killed. */
+async function removeLeftOvers(): Promise<void> {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = Number(FOLDER.exec(name)?.[1]);
+    const folder = join(tmpdir(), name);
+    if (pid > 0 && !isAlive(pid) && statSync(folder).uid === process.getuid?.()) await removeFolder(folder);
+  }
+}
+
+async function removeFolder(folder: string): Promise<void> {
+  await removePostgres({ dataDir: join(folder, "postgres") });
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM"; // it lives, as another user
+  }
+}
+
+const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
+if (values.help) process.stdout.write(USAGE);
+else {
+  const stop = untilStopped();
+  try {
+    await main(stop);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(
+      stop.asked.aborted
+        ? "\nThe demo was stopped; everything that it started is stopped, too.\n"
+        : `\n${pc.red(`The demo failed: ${message}`)}\n`,
+    );
+    process.exitCode = stop.asked.aborted ? 130 : 1;
+  }
+}

@@ -1,0 +1,38 @@
+import { type Client, createClient } from "@holdpoint/client";
+import type { Publisher } from "@holdpoint/queue";
+import { TOKEN } from "../development-tokens.ts";
+import type { Fleet } from "../fleet.ts";
+import { type Crew, openCrew } from "./crew.ts";
+import type { Narrator } from "./narrator.ts";
+import { openSandboxAdmin, type SandboxAdmin } from "./sandbox-admin.ts";
+
+/** Everything that the story plays with: real processes, and what a director may do with them from outside. */
+export interface Stage {
+  readonly fleet: Fleet;
+  /** Each speaks to the api under a token of their own. */
+  readonly people: Readonly<Record<keyof typeof TOKEN, Client>>;
+  readonly crew: Crew;
+  readonly sandbox: SandboxAdmin;
+  /** Only asked how many wake-ups wait. */
+  readonly queue: Publisher;
+  readonly narrator: Narrator;
+  readonly signal: AbortSignal;
+}
+
+export const AGENT = { name: "refund-desk", version: "1" } as const;
+
+/** One order of the shop's seed, above the limit from which a manager decides. */
+export const ORDER = { id: "ord_4411", paymentIntent: "pi_seed4411", email: "jonas.nowak@example.com" } as const;
+
+export function setStage(parts: Pick<Stage, "fleet" | "queue" | "narrator" | "signal">): Stage {
+  const { fleet, signal } = parts;
+  const speak = (token: string): Client => createClient({ baseUrl: fleet.apiUrl, token });
+  const { alice, mona, max, olga } = TOKEN;
+  const people = { alice: speak(alice), mona: speak(mona), max: speak(max), olga: speak(olga) };
+  return {
+    ...parts,
+    people,
+    crew: openCrew(people.olga, fleet.workers),
+    sandbox: openSandboxAdmin(fleet.sandboxUrl, signal),
+  };
+}
