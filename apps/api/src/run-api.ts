@@ -1,6 +1,6 @@
 import type { AddressInfo } from "node:net";
 import { openPublisher } from "@holdpoint/queue";
-import { openStore, type Store } from "@holdpoint/store";
+import { openStore, type Store, showIds } from "@holdpoint/store";
 import { checkStore } from "@holdpoint/store/read";
 import type { FastifyInstance } from "fastify";
 import { pino } from "pino";
@@ -24,7 +24,12 @@ export interface RunOptions {
  * @throws {Error} Postgres cannot be used, its schema is not migrated, or the port is taken; nothing is left open then.
  */
 export async function runApi({ config, stopped, onListening }: RunOptions): Promise<void> {
-  const log = pino({ level: config.logLevel, base: { service: "api" }, redact: ["req.headers.authorization"] });
+  const log = pino({
+    level: config.logLevel,
+    base: { service: "api" },
+    redact: ["req.headers.authorization"],
+    formatters: { log: showIds },
+  });
   const { databaseUrl, queue, pooled, tokens, host, port } = config;
   await using store = openStore({ url: databaseUrl, pooled, applicationName: "holdpoint-api" });
   await requireSchema(store, config);

@@ -5,6 +5,7 @@ import { openPublisher, type Publisher } from "@holdpoint/queue";
 import {
   claimRuns,
   commitSteps,
+  isUnloaded,
   newId,
   newOperationId,
   openStore,
@@ -95,7 +96,7 @@ export async function claim(store: Store, runId: string) {
     progressMs: 60_000,
     mayTakeSuspect: true,
   });
-  if (claimed === undefined) throw new Error(`${runId} was not claimed`);
+  if (claimed === undefined || isUnloaded(claimed)) throw new Error(`${runId} was not claimed`);
   return { workerId, epoch: claimed.run.epoch };
 }
 

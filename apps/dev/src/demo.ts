@@ -1,9 +1,6 @@
 #!/usr/bin/env node
-import { chmodSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { removePostgres } from "@holdpoint/embedded";
+import { openWorkFolder } from "@holdpoint/embedded";
 import { openPublisher, type QueueConnection } from "@holdpoint/queue";
 import pc from "picocolors";
 import { closeWithReport } from "./demo/closing-report.ts";
@@ -34,7 +31,6 @@ const SETTINGS = {
   HOLDPOINT_SWEEP_MS: "500",
 };
 const TIMES = "lease 3 s (default 15), renewal 1 s (5), grace 1 s (5), sweep 0.5 s (1)";
-const FOLDER = /^holdpoint-demo-(\d+)$/;
 
 async function main(stop: StopSignals): Promise<void> {
   const startedMs = performance.now();
@@ -59,14 +55,11 @@ interface Play {
 
 /** Starts a fleet of its own, plays the story on it, and stops it. */
 async function play({ redisUrl, narrator, stop }: Play): Promise<LedgerRow> {
-  await removeLeftOvers();
-  const folder = join(tmpdir(), `holdpoint-demo-${process.pid}`);
-  mkdirSync(folder);
-  chmodSync(folder, 0o755); // Postgres' user goes through it
+  const folder = await openWorkFolder("demo");
   await using cleanUp = new AsyncDisposableStack();
-  cleanUp.defer(() => removeFolder(folder));
+  cleanUp.defer(() => folder.remove());
   const fleet = await startFleet({
-    folder,
+    folder: folder.path,
     apiPort: 0,
     tokens: DEVELOPMENT_TOKENS,
     redisUrl,
@@ -92,29 +85,6 @@ async function play({ redisUrl, narrator, stop }: Play): Promise<LedgerRow> {
 
 function lastWords({ api, sandbox, sweeper, workers }: Fleet): string {
   return [...workers, sweeper, api, sandbox].map(({ name, logFile }) => `${name}\n${tailOf(logFile)}`).join("\n");
-}
-
-/** Removes what demos have left that were killed. */
-async function removeLeftOvers(): Promise<void> {
-  for (const name of readdirSync(tmpdir())) {
-    const pid = Number(FOLDER.exec(name)?.[1]);
-    const folder = join(tmpdir(), name);
-    if (pid > 0 && !isAlive(pid) && statSync(folder).uid === process.getuid?.()) await removeFolder(folder);
-  }
-}
-
-async function removeFolder(folder: string): Promise<void> {
-  await removePostgres({ dataDir: join(folder, "postgres") });
-  rmSync(folder, { recursive: true, force: true });
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM"; // it lives, as another user
-  }
 }
 
 const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { once } from "node:events";
 import { openPublisher } from "@holdpoint/queue";
-import { explainStartError, newId, openStore, showId } from "@holdpoint/store";
+import { explainStartError, newId, openStore, showId, showIds } from "@holdpoint/store";
 import { pino } from "pino";
 import { asksForHelp, readConfig, USAGE } from "./config.ts";
 import { runSweeper } from "./run-sweeper.ts";
@@ -12,7 +12,11 @@ async function main(): Promise<void> {
     return;
   }
   const config = readConfig(process.env);
-  const log = pino({ level: config.logLevel, base: { service: "sweeper", pid: process.pid } });
+  const log = pino({
+    level: config.logLevel,
+    base: { service: "sweeper", pid: process.pid },
+    formatters: { log: showIds },
+  });
   await using store = openStore({
     url: config.databaseUrl,
     pooled: config.pooled,

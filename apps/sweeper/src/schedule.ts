@@ -8,14 +8,15 @@ import { retryDue } from "./sweeps/retry-due.ts";
 import { settleCancelling } from "./sweeps/settle-cancelling.ts";
 import { wakeLookUps } from "./sweeps/wake-look-ups.ts";
 
-/** All sweeps, in the order of a pass: what frees runs comes before what wakes them. */
-export const SWEEPS: readonly Sweep[] = [
+/** The sweeps that move runs, in the order of a pass. */
+export const MOVING: readonly Sweep[] = [
   recoverForsaken,
   recoverWedged,
   passDeadlines,
   retryDue,
   repairCascade,
   settleCancelling,
-  wakeLookUps,
-  repairWakeUps,
 ];
+
+/** The sweeps that only wake workers: they ask the queue, which may be away, so nothing that moves a run waits for them. */
+export const WAKING: readonly Sweep[] = [wakeLookUps, repairWakeUps];

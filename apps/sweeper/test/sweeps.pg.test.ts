@@ -5,6 +5,7 @@ import {
   claimRuns,
   createSession,
   findViolations,
+  isUnloaded,
   type LoadedRun,
   loadRun,
   newId,
@@ -17,10 +18,12 @@ import {
   transitionOne,
   type Writes,
 } from "@holdpoint/store";
-import { createTestDatabase, moveClock, type TestDatabase } from "@holdpoint/testkit";
+import { createTestDatabase, moveClock, type TestDatabase, waitFor } from "@holdpoint/testkit";
+import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { SWEEPS } from "../src/schedule.ts";
-import type { SweepContext } from "../src/sweep.ts";
+import { runSweeper } from "../src/run-sweeper.ts";
+import { MOVING, WAKING } from "../src/schedule.ts";
+import { NOTHING, type SweepContext } from "../src/sweep.ts";
 
 const AGENT = { name: "desk", version: "1" };
 const ALICE = { kind: "requester", id: "alice" } as const;
@@ -67,7 +70,7 @@ function notes(waiting: number | null = 0) {
 }
 
 function sweep(name: string, overrides: Partial<SweepContext> = {}) {
-  const found = SWEEPS.find((each) => each.name === name);
+  const found = [...MOVING, ...WAKING].find((each) => each.name === name);
   if (found === undefined) throw new Error(`there is no sweep ${name}`);
   return found.run({
     store,
@@ -80,8 +83,8 @@ function sweep(name: string, overrides: Partial<SweepContext> = {}) {
   });
 }
 
-async function queued(): Promise<string> {
-  const submitted = await submitRun(store, { sessionId, agent: AGENT, goal: "do it", actor: ALICE });
+async function queued(agent = AGENT): Promise<string> {
+  const submitted = await submitRun(store, { sessionId, agent, goal: "do it", actor: ALICE });
   if (submitted.result !== "submitted") throw new Error(submitted.result);
   return submitted.run.id;
 }
@@ -94,7 +97,7 @@ async function aWorker(leaseMs = MINUTE_MS): Promise<string> {
 
 async function running(workerId: string, progressMs = 86_400_000 * 30): Promise<LoadedRun> {
   const [loaded] = await claimRuns(store, { runIds: [await queued()], workerId, progressMs, mayTakeSuspect: true });
-  if (loaded === undefined) throw new Error("not claimed");
+  if (loaded === undefined || isUnloaded(loaded)) throw new Error("not claimed");
   return loaded;
 }
 
@@ -116,15 +119,15 @@ function hold(kind: Hold["kind"], onDeadline: Hold["onDeadline"], inMs = MINUTE_
   return { type: "Held", hold: { kind, waitingFor, deadline: { inMs }, onDeadline } };
 }
 
-function request(deadlineMs: number): ApprovalRequest {
+function request(deadlineMs: number, onDeadline: ApprovalRequest["onDeadline"] = "reject"): ApprovalRequest {
   const terms = {
     rule: "r",
     roles: ["manager"],
     users: [],
     excluded: [],
-    onDeadline: "reject",
+    onDeadline,
     validForMs: MINUTE_MS,
-  } as const;
+  };
   return { id: newId(), callId: newId(), tool: "pay", args: "{}", argsHash: "h", deadlineMs, ...terms };
 }
 
@@ -210,9 +213,9 @@ const KINDS: readonly Kind[] = [
 
 describe.each(KINDS)("$name", ({ name, make, afterMs, becomes, adds }) => {
   test("finds nothing before its time", async () => {
-    if (afterMs === 0) return expect(await sweep(name)).toEqual({ found: 0, moved: 0 });
+    if (afterMs === 0) return expect(await sweep(name)).toEqual(NOTHING);
     const runId = await make();
-    expect(await sweep(name)).toEqual({ found: 0, moved: 0 });
+    expect(await sweep(name)).toEqual(NOTHING);
     expect((await eventsOf(runId)).slice(-adds.length)).not.toEqual(adds);
   });
 
@@ -220,11 +223,11 @@ describe.each(KINDS)("$name", ({ name, make, afterMs, becomes, adds }) => {
     const runId = await make();
     await moveClock(database.url, afterMs);
     const { published, publisher } = notes();
-    expect(await sweep(name, { publisher })).toEqual({ found: 1, moved: 1 });
+    expect(await sweep(name, { publisher })).toEqual({ found: 1, moved: 1, errors: [] });
     expect(await statusOf(runId)).toBe(becomes);
     expect((await eventsOf(runId)).slice(-adds.length)).toEqual(adds);
     expect(published).toEqual(becomes === "queued" ? [{ runId, sweep: undefined }] : []);
-    expect(await sweep(name)).toEqual({ found: 0, moved: 0 });
+    expect(await sweep(name)).toEqual(NOTHING);
   });
 
   test("looks at no more than its limit in a pass, and at the rest in the next", async () => {
@@ -256,7 +259,7 @@ describe("deadlines", () => {
     expect(after.run.state.status).toBe("waiting_approval");
     expect(after.approvals.map(({ state }) => state)).toEqual(["expired", "pending"]);
     expect(after.run.state.waitDeadline).toEqual({ at: after.approvals[1]?.deadlineMs });
-    expect(await sweep("pass-deadlines")).toEqual({ found: 0, moved: 0 });
+    expect(await sweep("pass-deadlines")).toEqual(NOTHING);
     await moveClock(database.url, 3 * MINUTE_MS + 1_000);
     await sweep("pass-deadlines");
     const ended = await load(runId);
@@ -275,11 +278,37 @@ describe("deadlines", () => {
   });
 
   test("an approval whose rule asks an operator: the request is withdrawn, and an operator is asked", async () => {
-    const runId = await moved(hold("approval", "operator"), { requests: [request(MINUTE_MS)] });
+    const runId = await moved(hold("approval", "operator"), { requests: [request(MINUTE_MS, "operator")] });
     await moveClock(database.url, MINUTE_MS + 1_000);
     await sweep("pass-deadlines");
     const after = await load(runId);
     expect([after.run.state.status, after.approvals[0]?.state]).toEqual(["waiting_operator", "withdrawn"]);
+  });
+
+  // What the hold says is what the first of its requests says.
+  test.each([
+    ["reject", ["operator", "reject"], ["withdrawn", "expired"], "waiting_operator"],
+    ["operator", ["operator", "reject"], ["withdrawn", "expired"], "waiting_operator"],
+    ["operator", ["reject", "reject"], ["expired", "expired"], "queued"],
+  ] as const)("of a hold that says %s, requests that say %s end as they say: %s", async (says, own, ends, status) => {
+    const requests = own.map((each) => request(MINUTE_MS, each));
+    const runId = await moved(hold("approval", says), { requests });
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    expect((await sweep("pass-deadlines")).moved).toBe(1);
+    const after = await load(runId);
+    const stateOf = ({ id }: ApprovalRequest) => after.approvals.find((approval) => approval.id === id)?.state;
+    expect(requests.map(stateOf)).toEqual(ends);
+    expect(after.run.state.status).toBe(status);
+  });
+
+  test("a request that asks an operator does not wait for the others: they are withdrawn with it", async () => {
+    const requests = [request(MINUTE_MS, "operator"), request(3 * MINUTE_MS)];
+    const runId = await moved(hold("approval", "reject"), { requests });
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    expect((await sweep("pass-deadlines")).moved).toBe(1);
+    const after = await load(runId);
+    expect(after.run.state).toMatchObject({ status: "waiting_operator", waitingFor: { reason: "deadline_passed" } });
+    expect(after.approvals.map(({ state }) => state)).toEqual(["withdrawn", "withdrawn"]);
   });
 
   test("a run that nobody takes for a day is shown to an operator, and then escalated without end", async () => {
@@ -291,8 +320,8 @@ describe("deadlines", () => {
       waitingFor: { reason: "queue_limit" },
     });
     await moveClock(database.url, 2 * 86_400_000 + 5_000);
-    expect(await sweep("pass-deadlines")).toEqual({ found: 1, moved: 1 });
-    expect(await sweep("pass-deadlines")).toEqual({ found: 0, moved: 0 });
+    expect(await sweep("pass-deadlines")).toEqual({ found: 1, moved: 1, errors: [] });
+    expect(await sweep("pass-deadlines")).toEqual(NOTHING);
     expect(await statusOf(runId)).toBe("waiting_operator");
   });
 });
@@ -300,14 +329,14 @@ describe("deadlines", () => {
 describe("repair-wake-ups", () => {
   test("leaves a run alone that has only just been queued", async () => {
     await queued();
-    expect(await sweep("repair-wake-ups")).toEqual({ found: 0, moved: 0 });
+    expect(await sweep("repair-wake-ups")).toEqual(NOTHING);
   });
 
   test("publishes under the number of the pass, and moves nothing", async () => {
     const runId = await queued();
     await moveClock(database.url, 3_000);
     const { published, publisher } = notes();
-    expect(await sweep("repair-wake-ups", { publisher })).toEqual({ found: 1, moved: 1 });
+    expect(await sweep("repair-wake-ups", { publisher })).toEqual({ found: 1, moved: 1, errors: [] });
     expect(published).toEqual([{ runId, sweep: 7 }]);
     expect(await eventsOf(runId)).toEqual(["Submitted"]);
   });
@@ -321,7 +350,65 @@ describe("repair-wake-ups", () => {
     const ids = [await queued(), await queued(), await queued()];
     await moveClock(database.url, 3_000);
     const { published, publisher } = notes(waiting);
-    expect(await sweep("repair-wake-ups", { publisher })).toEqual({ found: 3, moved: count });
+    expect(await sweep("repair-wake-ups", { publisher })).toEqual({ found: 3, moved: count, errors: [] });
     expect(published.map(({ runId }) => runId)).toEqual(ids.slice(0, count));
+  });
+});
+
+test("a run that cannot be moved keeps none of the others: they are moved and woken, and it is told of", async () => {
+  const bad = await moved({ type: "Released", retryAt: { inMs: 30_000 } });
+  const good = await moved({ type: "Released", retryAt: { inMs: 30_000 } });
+  await moveClock(database.url, 31_000);
+  await store.pool.query(`create function holdpoint.refuse() returns trigger language plpgsql as
+    $$ begin raise exception 'it breaks' using errcode = '54000'; end $$`);
+  await store.pool.query(`create trigger refuse before insert on holdpoint.transitions
+    for each row when (new.run_id = '${bad}') execute function holdpoint.refuse()`);
+  const { published, publisher } = notes();
+  const swept = await sweep("retry-due", { publisher });
+  await store.pool.query("drop function holdpoint.refuse cascade");
+  expect(swept).toMatchObject({ found: 2, moved: 1, errors: [{ message: "it breaks" }] });
+  expect(published).toEqual([{ runId: good, sweep: undefined }]);
+  expect([await statusOf(bad), await statusOf(good)]).toEqual(["retrying", "queued"]);
+});
+
+describe("while the queue does not answer", () => {
+  test("the queues of several agents are asked at once", async () => {
+    const other = { name: "desk", version: "2" };
+    await registerAgent(store, { ...other, tools: [] });
+    await queued();
+    await queued(other);
+    await moveClock(database.url, 3_000);
+    const both = Promise.withResolvers<void>();
+    let asked = 0;
+    const waiting = async () => {
+      asked += 1;
+      if (asked === 2) both.resolve();
+      await both.promise;
+      return 0;
+    };
+    expect((await sweep("repair-wake-ups", { publisher: { ...notes().publisher, waiting } })).moved).toBe(2);
+  });
+
+  test("deadlines and recoveries go on", async () => {
+    await queued();
+    await moveClock(database.url, 3_000);
+    const stop = new AbortController();
+    const hung = Promise.withResolvers<null>();
+    let asked = 0;
+    const waiting = () => {
+      asked += 1;
+      return hung.promise;
+    };
+    const publisher = { ...notes().publisher, waiting };
+    const log = pino({ level: "silent" });
+    const options = { store, publisher, id: "s1", sweepMs: 50, graceMs: 5_000, limit: 100, log };
+    const sweeping = runSweeper(options, stop.signal);
+    await waitFor(() => asked > 0, { deadlineMs: 10_000, what: "the queue to be asked" });
+    const due = await moved({ type: "Released", retryAt: { inMs: 1 } });
+    await waitFor(async () => (await statusOf(due)) === "queued", { deadlineMs: 10_000, what: "the retry to be due" });
+    stop.abort();
+    hung.resolve(null);
+    await sweeping;
+    expect(asked).toBe(1);
   });
 });

@@ -1,42 +1,66 @@
 // One working process. Its supervisor gives it an id, sees its end, and starts the next one.
 import { once } from "node:events";
-import { createWorker } from "@holdpoint/runtime";
-import { explainStartError, openStore } from "@holdpoint/store";
+import { type Agent, createWorker } from "@holdpoint/runtime";
+import { explainStartError, openStore, showIds } from "@holdpoint/store";
 import { pino } from "pino";
 import { readConfig } from "./config.ts";
 import { loadAgents } from "./load-agents.ts";
 
 /** Exit code of a process whose lease was over: start the next one at once. */
 export const LEASE_OVER = 75;
+/** What is still open this long after the work is over (a connection, what the agents hold) does not keep the process. */
+const CLOSE_MS = 10_000;
 
-async function main(): Promise<number> {
+async function main(): Promise<void> {
   const [workerId = "", module = "", slots = "1"] = process.argv.slice(2);
-  const config = readConfig(process.env);
-  const log = pino({ level: config.logLevel, base: { service: "worker", pid: process.pid } });
   // The supervisor hears a Ctrl-C and says what is to happen; a closed channel means that it is gone. A signal that
   // comes twice (to the group, and from the supervisor) must not end what drains.
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
   const stopped = Promise.race([once(process, "SIGTERM"), once(process, "disconnect")]);
   const opened = await loadAgents(module, process.env);
+  try {
+    await work(opened.agents, { workerId, slots: Number(slots), stopped });
+  } finally {
+    endSoon(1);
+    await opened.close();
+  }
+}
+
+/** Works until it is stopped or its lease is over, and gives every run back. */
+async function work(
+  agents: readonly Agent[],
+  { workerId, slots, stopped }: { workerId: string; slots: number; stopped: Promise<unknown> },
+): Promise<void> {
+  const config = readConfig(process.env);
+  const log = pino({
+    level: config.logLevel,
+    base: { service: "worker", pid: process.pid },
+    formatters: { log: showIds },
+  });
   await using store = openStore({
     url: config.databaseUrl,
     pooled: config.pooled,
     applicationName: "holdpoint worker",
   });
-  const worker = await createWorker({ ...config, store, agents: opened.agents, slots: Number(slots), log, workerId });
-  log.info({ event: "worker.started", workerId, slots: Number(slots) }, "worker started");
+  const worker = await createWorker({ ...config, store, agents, slots, log, workerId });
+  log.info({ event: "worker.started", workerId, slots }, "worker started");
   tell({ event: "worker.started", workerId, pid: process.pid });
   const ending = await Promise.race([stopped.then(() => "stopped" as const), worker.lost.then(() => "lost" as const)]);
   const before = worker.active;
   log.info({ event: "worker.draining", workerId, ending, active: before, drainMs: config.drainMs }, "worker draining");
   await worker.drain(ending === "lost" ? 0 : config.drainMs);
-  await opened.close();
   log.info({ event: "worker.drained", workerId, runs: before }, "worker drained");
-  return ending === "lost" ? LEASE_OVER : 0;
+  endSoon(ending === "lost" ? LEASE_OVER : 0);
+}
+
+/** The process ends with the first code that is given, by itself or after a while. */
+function endSoon(code: number): void {
+  process.exitCode ??= code;
+  setTimeout(() => process.exit(), CLOSE_MS).unref();
 }
 
 try {
-  process.exitCode = await main();
+  await main();
 } catch (error) {
   tell({ event: "worker.failed", message: explainStartError(error) });
   process.exitCode = 1;

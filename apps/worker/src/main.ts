@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { once } from "node:events";
 import { openPublisher } from "@holdpoint/queue";
-import { explainStartError, openStore } from "@holdpoint/store";
+import { explainStartError, openStore, showIds } from "@holdpoint/store";
 import { pino } from "pino";
 import { readConfig } from "./config.ts";
 import { readArguments, USAGE } from "./options.ts";
@@ -14,7 +14,11 @@ async function main(): Promise<number> {
     return 0;
   }
   const config = readConfig(process.env);
-  const log = pino({ level: config.logLevel, base: { service: "supervisor", pid: process.pid } });
+  const log = pino({
+    level: config.logLevel,
+    base: { service: "supervisor", pid: process.pid },
+    formatters: { log: showIds },
+  });
   await using store = openStore({ url: config.databaseUrl, pooled: config.pooled, maxConnections: 2 });
   await store.pool.query("select 1 from holdpoint.workers limit 0");
   await using publisher = openPublisher(config.queue);

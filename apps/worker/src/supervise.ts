@@ -1,5 +1,4 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Publisher } from "@holdpoint/queue";
 import type { Log } from "@holdpoint/runtime";
@@ -38,25 +37,34 @@ export function supervise(options: SupervisorOptions): Supervisor {
   // What has started once is configured right: a database that is away then must not end the fleet.
   let hasStarted = false;
 
+  const hear = (workerId: string, message: unknown): void => {
+    const said = readMessage(message);
+    if (said?.event === "worker.started") hasStarted = true;
+    if (said?.event !== "worker.failed") return;
+    log.error({ event: "worker.failed", workerId, message: said.message }, "worker failed");
+    if (!hasStarted) failed.resolve(said.message);
+  };
+
+  /** One working process, from its start to its end. */
+  const live = async (workerId: string): Promise<void> => {
+    const child = startChild(options, workerId);
+    children.add(child);
+    child.on("message", (message) => hear(workerId, message));
+    const end = await untilEnded(child, (error) => logNotStarted(log, workerId, error));
+    children.delete(child);
+    if (end === null) return;
+    log.warn({ event: "worker.exited", workerId, pid: child.pid, ...end }, "worker exited");
+    await giveBackRuns(options, workerId);
+    void giveBackLater(options, workerId, stopping.signal);
+  };
+
   const keepAlive = async (): Promise<void> => {
     let pauseMs = 0;
     while (!stopping.signal.aborted) {
       const startedMs = performance.now();
       const workerId = newId();
-      const child = startChild(options, workerId);
-      children.add(child);
-      child.on("message", (message) => {
-        const said = readMessage(message);
-        if (said?.event === "worker.started") hasStarted = true;
-        if (said?.event !== "worker.failed") return;
-        log.error({ event: "worker.failed", workerId, message: said.message }, "worker failed");
-        if (!hasStarted) failed.resolve(said.message);
-      });
-      const [code, signal] = await once(child, "exit");
-      children.delete(child);
-      log.warn({ event: "worker.exited", workerId, pid: child.pid, code, signal }, "worker exited");
-      await giveBackRuns(options, workerId);
-      void giveBackLater(options, workerId, stopping.signal);
+      // The system may have no room for another process at this moment.
+      await live(workerId).catch((error) => logNotStarted(log, workerId, error));
       const steady = performance.now() - startedMs > STEADY_MS;
       pauseMs = steady ? 0 : Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, pauseMs * 2));
       if (!stopping.signal.aborted) await pause(pauseMs, stopping.signal);
@@ -80,6 +88,25 @@ function startChild({ agents, slots }: SupervisorOptions, workerId: string): Chi
   });
 }
 
+/** How the process ended; null if it has never been one. An error of a process that lives (a message to it) ends nothing. */
+function untilEnded(
+  child: ChildProcess,
+  onError: (error: unknown) => void,
+): Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null } | null> {
+  return new Promise((resolve) => {
+    child.once("exit", (code, signal) => resolve({ code, signal }));
+    child.on("error", (error) => {
+      onError(error);
+      if (child.pid === undefined) resolve(null);
+    });
+  });
+}
+
+function logNotStarted(log: Log, workerId: string, error: unknown): void {
+  const { name, message } = error instanceof Error ? error : { name: "unknown", message: "" };
+  log.error({ event: "worker.process_failed", workerId, error: name, message }, "worker process failed");
+}
+
 function readMessage(message: unknown): { readonly event: string; readonly message: string } | null {
   if (typeof message !== "object" || message === null || !("event" in message)) return null;
   return { event: String(message.event), message: "message" in message ? String(message.message) : "" };
@@ -92,7 +119,7 @@ async function giveBackRuns({ store, publisher, log }: SupervisorOptions, worker
     const owned = await findOwnedBy(store, workerId, RUNS_LIMIT);
     if (owned.length === 0) return;
     const actor = { kind: "supervisor", id: `supervisor-${process.pid}` } as const;
-    const moved = await loseAndRecover(
+    const { moved, errors } = await loseAndRecover(
       store,
       owned.map(({ run }) => run),
       { actor, reason: "process_exited" },
@@ -100,6 +127,7 @@ async function giveBackRuns({ store, publisher, log }: SupervisorOptions, worker
     const ready = moved.filter(({ state }) => state.status === "queued" || state.status === "outcome_unknown");
     await publisher.publish(ready.map(({ id, version, agent }) => ({ agent, runId: id, version })));
     log.info({ event: "runs.given_back", workerId, runs: moved.length }, "runs given back");
+    if (errors[0] !== undefined) throw errors[0];
   } catch (error) {
     // The sweeper finds the same runs when the lease is over; this was only the fast way.
     log.error(

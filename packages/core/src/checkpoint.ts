@@ -80,6 +80,7 @@ function completed(body: StepBody, calls: readonly Call[]): string | null {
     case "intent":
     case "call_failed":
     case "did_not_happen":
+    case "finding":
     case "no_answer":
     case "operator":
       return null;

@@ -1,4 +1,4 @@
-import type { Hold, Instant, Outcome } from "./state.ts";
+import type { Hold, Instant, OnDeadline, Outcome } from "./state.ts";
 
 export type FactKind = "message" | "answer" | "decision" | "callback" | "child";
 
@@ -35,8 +35,11 @@ export type RunEvent =
     }
   | { readonly type: "OwnerGone"; readonly reason: string }
   | { readonly type: "Recovered" }
-  /** `remaining` is the earliest deadline of the approvals that are still pending after this one. */
-  | { readonly type: "DeadlinePassed"; readonly remaining: Instant | null }
+  /**
+   * `remaining` is the earliest deadline of the approvals that are still pending after this one. `onDeadline` is what
+   * those say whose deadline has passed, where that is not the hold's own.
+   */
+  | { readonly type: "DeadlinePassed"; readonly remaining: Instant | null; readonly onDeadline?: OnDeadline }
   | { readonly type: "RetryDue" }
   | { readonly type: "FactArrived"; readonly fact: FactKind; readonly completesHold: boolean }
   /** `notEstablished` counts the open attempts that the operator names as not established. */

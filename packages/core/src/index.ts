@@ -9,12 +9,12 @@ export { ACTOR_KINDS, FACT_RAISERS, mayRaise, OPERATOR_CHOICES, RAISERS, SETTLER
 export type { JsonObject, JsonValue } from "./json.ts";
 export { canonicalJson, storable, storableText } from "./json.ts";
 export type { Next, PlanInput } from "./plan.ts";
-export { plan } from "./plan.ts";
+export { approvalFor, plan } from "./plan.ts";
 export type { Decision } from "./reduce.ts";
 export { cellFor, reduce } from "./reduce.ts";
 export { atPresent, operatorHold, rest } from "./rest.ts";
-export type { Backoff, LookUpAnswer, Settlement, TakeOver } from "./settle.ts";
-export { backoffMs, judgeLookUp, takeOver } from "./settle.ts";
+export type { Backoff, LookUpAnswer, OpenCall, Settlement, TakeOver } from "./settle.ts";
+export { backoffMs, judgeLookUp, LOOK_UP_BACKOFF, takeOver } from "./settle.ts";
 export type { Asked, Hold, HoldKind, Instant, OnDeadline, Outcome, RunState, WaitingFor } from "./state.ts";
 export { DEFAULT_DEADLINES, LONE_TAKEOVERS, LOST_CLAIMS_LIMIT, NOW, submitted } from "./state.ts";
 export type { Status, TerminalStatus, WaitingStatus } from "./status.ts";

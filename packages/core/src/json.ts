@@ -6,9 +6,11 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 /**
  * JSON with sorted keys and no white space: equal values have equal texts, whatever order their keys came in.
  * Equals RFC 8785 for text that is well formed.
+ *
+ * @throws {TypeError} something in it is no JSON (undefined, a function, NaN …): it could be written and not read back.
  */
 export function canonicalJson(value: JsonValue): string {
-  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (value === null || typeof value !== "object") return scalar(value);
   if (isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   const entries = Object.entries(value)
     .sort(([left], [right]) => (left < right ? -1 : 1))
@@ -35,6 +37,14 @@ const UNSTORABLE = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF
 export function storableText(text: string): string {
   return text.replace(UNSTORABLE, "\uFFFD");
 }
+
+function scalar(value: string | number | boolean | null): string {
+  const isJson = typeof value === "number" ? Number.isFinite(value) : value === null || SCALARS.has(typeof value);
+  if (!isJson) throw new TypeError(`${String(value)} is no JSON`);
+  return JSON.stringify(value);
+}
+
+const SCALARS: ReadonlySet<string> = new Set(["string", "boolean"]);
 
 function isArray(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);

@@ -120,20 +120,41 @@ function writtenAnswer(input: PlanInput, call: Call): { result: ResultKind; outp
       };
 }
 
-/** An equal effect of this line of runs: it is answered from its record, never done twice. */
+/**
+ * An equal effect of this line of runs: it is answered from its record, never done twice. One that happened counts more
+ * than one of which nobody knows; and evidence about the very call counts always.
+ */
 function equalEffect(input: PlanInput, call: Call): LineEffect | null {
-  if (call.effect.kind === "read" || call.effect.equalCallsAreDistinct) return null;
-  const own = input.steps.flatMap(({ body }) => {
-    if (body.kind !== "tool_result") return [];
-    if (body.result !== "succeeded" && body.result !== "not_established") return [];
-    const { tool, argsHash, id: callId } = callOf(input, body.callId);
-    const happened = body.result === "succeeded" ? ("yes" as const) : ("unknown" as const);
-    return [{ callId, tool, argsHash, happened, output: body.output }];
-  });
-  const equal = [...input.lineEffects, ...own].find(
-    (effect) => effect.tool === call.tool && effect.argsHash === call.argsHash,
+  const { effect } = call;
+  if (effect.kind === "read") return null;
+  const equal = [...input.lineEffects, ...ownEffects(input)].filter(
+    ({ callId, tool, argsHash }) =>
+      callId === call.id || (!effect.equalCallsAreDistinct && tool === call.tool && argsHash === call.argsHash),
   );
-  return equal ?? null;
+  return equal.find(({ happened }) => happened === "yes") ?? equal[0] ?? null;
+}
+
+function ownEffects(input: PlanInput): readonly LineEffect[] {
+  const calls = new Map(input.calls.map((call) => [call.id, call]));
+  return input.steps.flatMap(({ body }): readonly LineEffect[] => {
+    if (body.kind !== "tool_result" && body.kind !== "finding") return [];
+    const known = calls.get(body.callId);
+    const isKnown = body.kind === "finding" || body.result === "succeeded";
+    if (known === undefined || !(isKnown || body.result === "not_established")) return [];
+    const { id: callId, tool, argsHash } = known;
+    return [{ callId, tool, argsHash, happened: isKnown ? "yes" : "unknown", output: body.output }];
+  });
+}
+
+/** The approval under which a call may be started now: `null` if it needs none, `undefined` if it has none that is valid. */
+export function approvalFor(
+  call: Call,
+  { approvals, nowMs }: Pick<PlanInput, "approvals" | "nowMs">,
+): Approval | null | undefined {
+  if (!isGated(call)) return null;
+  const approval = latestApproval({ approvals }, call);
+  const isGiven = approval?.state === "approved" || approval?.state === "spent";
+  return isGiven && isDecidable(approval, nowMs) ? approval : undefined;
 }
 
 function execute(input: PlanInput, call: Call, approvalId: string | null): Next {
@@ -273,7 +294,7 @@ function callOf(input: PlanInput, callId: string): Call {
   return call;
 }
 
-function latestApproval(input: PlanInput, call: Call): Approval | null {
+function latestApproval(input: Pick<PlanInput, "approvals">, call: Call): Approval | null {
   return input.approvals.findLast(({ callId, argsHash }) => callId === call.id && argsHash === call.argsHash) ?? null;
 }
 

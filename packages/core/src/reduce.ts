@@ -93,7 +93,7 @@ const MOVES: Readonly<Record<Move, MoveFunction>> = {
     return moved(state, rest(state, { to: "hold", hold: operatorHold(reason, null) }));
   },
   look_ups_over: (state) => released({ ...state, lookUpsOver: true }, { to: "queued" }, state),
-  by_deadline: on("DeadlinePassed", (state, event) => byDeadline(state, event.remaining)),
+  by_deadline: on("DeadlinePassed", (state, event) => byDeadline(state, event)),
   escalate: (state) => moved(state, { ...state, waitDeadline: { inMs: escalationMs(state.status) } }, false),
   /** Whoever still works on a run long after the request to stop is its owner no more; what is open stays to be settled. */
   revoke: (state) =>
@@ -183,9 +183,12 @@ function forsake(state: RunState, reason: string): Decision {
   return released({ ...state, lostAt: NOW, lostReason: reason }, { to: "look_up", at: NOW }, state);
 }
 
-function byDeadline(state: RunState, remaining: RunState["waitDeadline"]): Decision {
+function byDeadline(
+  state: RunState,
+  { remaining, onDeadline }: Extract<RunEvent, { type: "DeadlinePassed" }>,
+): Decision {
   if (remaining !== null) return moved(state, { ...state, waitDeadline: remaining }, false);
-  switch (state.onDeadline) {
+  switch (onDeadline ?? state.onDeadline) {
     case "operator":
     case "escalate":
       return moved(

@@ -8,7 +8,20 @@ export type TakeOver =
   | { readonly do: "look_up" }
   /** The same operation id again: the other side answers it from its record, or acts for the first time. */
   | { readonly do: "repeat" }
-  | { readonly do: "ask_a_person"; readonly reason: "unsafe" | "key_expired" };
+  | { readonly do: "ask_a_person"; readonly reason: "unsafe" | "key_expired" | "repeat_refused" | "may_not_start" };
+
+/** An open attempt and what its run allows at this moment. */
+export interface OpenCall {
+  readonly call: Call;
+  readonly attempt: OpenAttempt;
+  /** The database's clock now, not at the load. */
+  readonly nowMs: number;
+  /**
+   * Whether the run may start something: a repeat may act for the first time, so it needs all that a start needs (no
+   * stop or pause request, an approval that is still valid).
+   */
+  readonly mayStart: boolean;
+}
 
 /** What a look-up's answer means for the attempt. */
 export type Settlement =
@@ -17,11 +30,14 @@ export type Settlement =
   | { readonly do: "look_again"; readonly inMs: number };
 
 /** Decides how an open attempt of another claim is settled. With a look-up it is asked first, whatever else there is. */
-export function takeOver(call: Call, attempt: OpenAttempt, nowMs: number): TakeOver {
+export function takeOver(open: OpenCall): TakeOver {
+  const { call, attempt } = open;
   if (call.effect.kind === "read") throw new RangeError(`Call ${call.id} is a read: it has no open attempts`);
   if (call.effect.lookUpSettlesWithinMs !== null) return { do: "look_up" };
   if (call.effect.keyValidForMs === null) return { do: "ask_a_person", reason: "unsafe" };
-  return keyIsValid(call.effect, attempt, nowMs) ? { do: "repeat" } : { do: "ask_a_person", reason: "key_expired" };
+  if (attempt.repeatRefused) return { do: "ask_a_person", reason: "repeat_refused" };
+  if (!open.mayStart) return { do: "ask_a_person", reason: "may_not_start" };
+  return keyLasts(call.effect, open) ? { do: "repeat" } : { do: "ask_a_person", reason: "key_expired" };
 }
 
 /**
@@ -33,12 +49,13 @@ export function takeOver(call: Call, attempt: OpenAttempt, nowMs: number): TakeO
  */
 export function judgeLookUp(
   answer: LookUpAnswer,
-  { call, attempt, nowMs, lookUps }: { call: Call; attempt: OpenAttempt; nowMs: number; lookUps: number },
+  { lookUps, ...open }: OpenCall & { readonly lookUps: number },
 ): Settlement {
+  const { call, attempt, nowMs } = open;
   if (answer === "happened") return { do: "settle", finding: "happened" };
   if (call.effect.kind === "read") throw new RangeError(`Call ${call.id} is a read: it has no open attempts`);
   if (answer === "did_not_happen") {
-    if (keyIsValid(call.effect, attempt, nowMs)) return { do: "repeat" };
+    if (open.mayStart && !attempt.repeatRefused && keyLasts(call.effect, open)) return { do: "repeat" };
     const countsFromMs = attempt.deadlineAtMs + (call.effect.lookUpSettlesWithinMs ?? 0);
     if (nowMs > countsFromMs) return { do: "settle", finding: "did_not_happen" };
     return { do: "look_again", inMs: countsFromMs - nowMs + 1 };
@@ -46,12 +63,12 @@ export function judgeLookUp(
   return { do: "look_again", inMs: backoffMs(lookUps, LOOK_UP_BACKOFF) };
 }
 
-function keyIsValid(
-  effect: Extract<EffectProperties, { kind: "effect" }>,
-  attempt: OpenAttempt,
-  nowMs: number,
+/** Whether the other side will still know the key when a repeat that is sent now arrives at the latest. */
+function keyLasts(
+  { keyValidForMs }: Extract<EffectProperties, { kind: "effect" }>,
+  { call, attempt, nowMs }: OpenCall,
 ): boolean {
-  return effect.keyValidForMs !== null && nowMs - attempt.keyFirstUsedAtMs < effect.keyValidForMs;
+  return keyValidForMs !== null && nowMs + call.timeoutMs - attempt.keyFirstUsedAtMs < keyValidForMs;
 }
 
 export interface Backoff {
@@ -59,7 +76,8 @@ export interface Backoff {
   readonly capMs: number;
 }
 
-const LOOK_UP_BACKOFF: Backoff = { firstMs: 2_000, capMs: 300_000 };
+/** How look-ups, and repeats that failed for the moment, are spaced. */
+export const LOOK_UP_BACKOFF: Backoff = { firstMs: 2_000, capMs: 300_000 };
 
 /**
  * Delay before the next try, in milliseconds: doubles from `firstMs` and never exceeds `capMs`.

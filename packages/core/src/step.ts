@@ -65,6 +65,8 @@ export interface OpenAttempt {
   readonly deadlineAtMs: number;
   /** When the operation id was first sent, by this or an earlier attempt: a key's validity counts from there. */
   readonly keyFirstUsedAtMs: number;
+  /** A repeat under the key was turned down: that says nothing of the attempt before it, and another would be turned down too. */
+  readonly repeatRefused: boolean;
 }
 
 export const ERROR_CLASSES = ["transient", "throttled", "refused", "caller", "unknown_outcome"] as const;
@@ -121,6 +123,8 @@ export type StepBody =
       readonly retryInMs: number;
     }
   | { readonly kind: "did_not_happen"; readonly callId: string; readonly attempt: number }
+  /** Evidence that came after an attempt had been settled otherwise: it did happen. */
+  | { readonly kind: "finding"; readonly callId: string; readonly output: JsonValue }
   | {
       readonly kind: "tool_result";
       readonly callId: string;

@@ -143,6 +143,7 @@ export function anAttempt(callId: string, patch: Partial<OpenAttempt> = {}): Ope
     startedAtMs: 0,
     deadlineAtMs: 10_000,
     keyFirstUsedAtMs: 0,
+    repeatRefused: false,
     ...patch,
   };
 }

@@ -18,6 +18,14 @@ describe("canonicalJson", () => {
     expect(canonicalJson(value)).toBe(text);
   });
 
+  test.each([undefined, Number.NaN, Number.POSITIVE_INFINITY, () => 1, Symbol("s"), 1n])(
+    "refuses what is no JSON: %s",
+    (value) => {
+      // What the type forbids, untyped code can still bring.
+      expect(() => canonicalJson({ note: value } as unknown as JsonValue)).toThrow("is no JSON");
+    },
+  );
+
   test("sorts keys by their UTF-16 units, as RFC 8785 asks", () => {
     expect(canonicalJson({ "\ufb33": 1, "😀": 2, "€": 3, "\r": 4, "1": 5 })).toBe(
       '{"\\r":4,"1":5,"€":3,"😀":2,"\ufb33":1}',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type PlanInput, plan } from "../src/plan.ts";
+import { approvalFor, type PlanInput, plan } from "../src/plan.ts";
 import type { Approval, Call, StepBody } from "../src/step.ts";
 import {
   aCall,
@@ -241,6 +241,47 @@ describe("plan, an effect that is equal to an earlier one", () => {
     const reads = [aCall(1, { argsHash: "same" }), aCall(2, { argsHash: "same" })];
     const next = plan(asked(reads, { steps: steps(aReply(["call_1", "call_2"]), aResult("call_1")) }));
     expect(next).toMatchObject({ do: "execute", call: reads[1] });
+  });
+});
+
+describe("plan, a call that happened after all", () => {
+  const call = aCall(1, { effect: anEffect() });
+  const finding = { kind: "finding", callId: "call_1", output: { refund: "re_1" } } as const;
+  const nothing = { kind: "did_not_happen", callId: "call_1", attempt: 1 } as const;
+
+  test("is answered by the evidence, and not tried again", () => {
+    const answered = { do: "write_result", call, result: "answered_from_record", output: { refund: "re_1" } };
+    const input = { steps: steps(aReply(["call_1"]), nothing, finding) };
+    expect(plan(asked([call], input))).toEqual(answered);
+    const distinct = aCall(1, { effect: anEffect({ equalCallsAreDistinct: true }) });
+    expect(plan(asked([distinct], input))).toEqual({ ...answered, call: distinct });
+  });
+
+  test("answers an equal call even where the first was told to be not established", () => {
+    const again = aCall(2, { effect: anEffect(), argsHash: call.argsHash, turn: 2 });
+    const unknown = aResult("call_1", { result: "not_established", output: "?" });
+    const next = plan(asked([call, again], { steps: steps(aReply(["call_1"]), unknown, aReply(["call_2"]), finding) }));
+    expect(next).toMatchObject({ do: "write_result", call: again, result: "answered_from_record" });
+  });
+
+  test("says nothing of a call that is not the run's", () => {
+    const stray = { ...finding, callId: "call_9" };
+    expect(plan(asked([call], { steps: steps(aReply(["call_1"]), stray) }))).toMatchObject({ do: "execute" });
+  });
+});
+
+describe("approvalFor", () => {
+  const given = (patch: Partial<Approval>) =>
+    approvalFor(GATED, { approvals: [anApproval(GATED, patch)], nowMs: NOW_MS })?.state;
+
+  test("is the one that a start may spend now, and none for a call that needs none", () => {
+    expect(given({ state: "approved" })).toBe("approved");
+    expect(given({ state: "spent" })).toBe("spent");
+    expect(given({ state: "approved", validUntilMs: NOW_MS })).toBeUndefined();
+    for (const state of ["pending", "rejected", "expired", "withdrawn"] as const)
+      expect(given({ state })).toBeUndefined();
+    expect(approvalFor(GATED, { approvals: [], nowMs: NOW_MS })).toBeUndefined();
+    expect(approvalFor(aCall(1), { approvals: [], nowMs: NOW_MS })).toBeNull();
   });
 });
 

@@ -198,6 +198,14 @@ describe("a deadline", () => {
     expect(decision).toMatchObject({ verdict: "recorded", next: { ...run, waitDeadline: { at: 9_000 } } });
   });
 
+  test("of an approval goes where that approval says, whatever the hold's first one does", () => {
+    const deadline = (onDeadline: "reject" | "operator"): RunEvent => ({ ...DEADLINE, remaining: null, onDeadline });
+    const rejecting = aRun("waiting_approval", { onDeadline: "reject" });
+    expect(nextOf(rejecting, deadline("operator")).status).toBe("waiting_operator");
+    const asking = aRun("waiting_approval", { onDeadline: "operator" });
+    expect(nextOf(asking, deadline("reject")).status).toBe("queued");
+  });
+
   test("that an operator or a pause lets pass comes again", () => {
     const operator = nextOf(aRun("waiting_operator"), DEADLINE);
     expect(operator).toEqual(aRun("waiting_operator", { waitDeadline: { inMs: DEFAULT_DEADLINES.operatorMs } }));

@@ -9,28 +9,44 @@ const LOOK_UP = { lookUpSettlesWithinMs: 60_000 };
 const attempt = anAttempt("call_1", { deadlineAtMs: 10_000, keyFirstUsedAtMs: 100 });
 
 function callWith(effect: EffectProperties) {
-  return aCall(1, { effect });
+  return aCall(1, { effect, timeoutMs: 50 });
 }
 
 describe("takeOver", () => {
   test.each([
     ["a look-up", LOOK_UP, 0, { do: "look_up" }],
     ["both", { ...KEY, ...LOOK_UP }, 0, { do: "look_up" }],
-    ["a key that is valid", KEY, 1_099, { do: "repeat" }],
-    ["a key that is not valid any more", KEY, 1_100, { do: "ask_a_person", reason: "key_expired" }],
+    ["a key that outlasts the call", KEY, 1_049, { do: "repeat" }],
+    ["a key that the call may outlast", KEY, 1_050, { do: "ask_a_person", reason: "key_expired" }],
     ["neither", {}, 0, { do: "ask_a_person", reason: "unsafe" }],
   ] as const)("goes by what the tool offers: %s", (_name, offered, nowMs, takenOver) => {
-    expect(takeOver(callWith(anEffect(offered)), attempt, nowMs)).toEqual(takenOver);
+    const call = callWith(anEffect(offered));
+    expect(takeOver({ call, attempt, nowMs, mayStart: true })).toEqual(takenOver);
+  });
+
+  test("repeats nothing where nothing may start, and nothing that was turned down", () => {
+    const call = callWith(anEffect(KEY));
+    const over = (patch: { mayStart?: boolean; repeatRefused?: boolean }) =>
+      takeOver({
+        call,
+        attempt: { ...attempt, repeatRefused: patch.repeatRefused ?? false },
+        nowMs: 0,
+        mayStart: patch.mayStart ?? true,
+      });
+    expect(over({ mayStart: false })).toEqual({ do: "ask_a_person", reason: "may_not_start" });
+    expect(over({ repeatRefused: true })).toEqual({ do: "ask_a_person", reason: "repeat_refused" });
   });
 
   test("has no business with a read", () => {
-    expect(() => takeOver(callWith(READ), attempt, 0)).toThrow("Call call_1 is a read: it has no open attempts");
+    expect(() => takeOver({ call: callWith(READ), attempt, nowMs: 0, mayStart: true })).toThrow(
+      "Call call_1 is a read: it has no open attempts",
+    );
   });
 });
 
 describe("judgeLookUp", () => {
   const judge = (answer: LookUpAnswer, offered: Parameters<typeof anEffect>[0], nowMs: number, lookUps = 0) =>
-    judgeLookUp(answer, { call: callWith(anEffect(offered)), attempt, nowMs, lookUps });
+    judgeLookUp(answer, { call: callWith(anEffect(offered)), attempt, nowMs, lookUps, mayStart: true });
 
   test("takes a yes at once", () => {
     expect(judge("happened", LOOK_UP, 0)).toEqual({ do: "settle", finding: "happened" });
@@ -43,8 +59,21 @@ describe("judgeLookUp", () => {
   });
 
   test("repeats under a valid key instead of waiting for the no to count", () => {
-    expect(judge("did_not_happen", { ...KEY, ...LOOK_UP }, 1_099)).toEqual({ do: "repeat" });
-    expect(judge("did_not_happen", { ...KEY, ...LOOK_UP }, 1_100)).toEqual({ do: "look_again", inMs: 68_901 });
+    expect(judge("did_not_happen", { ...KEY, ...LOOK_UP }, 1_049)).toEqual({ do: "repeat" });
+    expect(judge("did_not_happen", { ...KEY, ...LOOK_UP }, 1_050)).toEqual({ do: "look_again", inMs: 68_951 });
+  });
+
+  test("waits for the no to count where nothing may start, and where a repeat was turned down", () => {
+    const call = callWith(anEffect({ ...KEY, ...LOOK_UP }));
+    const open = { call, attempt, nowMs: 0, lookUps: 0, mayStart: true };
+    const waits = { do: "look_again", inMs: 70_001 };
+    expect(judgeLookUp("did_not_happen", { ...open, mayStart: false })).toEqual(waits);
+    const refused = { ...attempt, repeatRefused: true };
+    expect(judgeLookUp("did_not_happen", { ...open, attempt: refused })).toEqual(waits);
+    expect(judgeLookUp("did_not_happen", { ...open, attempt: refused, nowMs: 70_001 })).toEqual({
+      do: "settle",
+      finding: "did_not_happen",
+    });
   });
 
   test("counts from the call's deadline where no settle time is declared", () => {
@@ -67,7 +96,7 @@ describe("judgeLookUp", () => {
   });
 
   test("has no business with a read", () => {
-    const of = { call: callWith(READ), attempt, nowMs: 0, lookUps: 0 };
+    const of = { call: callWith(READ), attempt, nowMs: 0, lookUps: 0, mayStart: true };
     expect(() => judgeLookUp("unknown", of)).toThrow("Call call_1 is a read: it has no open attempts");
   });
 });

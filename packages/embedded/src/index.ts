@@ -9,3 +9,4 @@ export {
   stopPostgres,
 } from "./postgres.ts";
 export { findRedis, type RedisOptions, type RedisServer, startRedis } from "./redis.ts";
+export { openWorkFolder, type WorkFolder } from "./work-folder.ts";

@@ -1,6 +1,24 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { backoffMs, type Call, DEFAULT_DEADLINES, type Next, type StepBody, takeOver } from "@holdpoint/core";
-import { type Artifact, type LateEvidence, newId, recordLateEvidence, type Settle } from "@holdpoint/store";
+import {
+  approvalFor,
+  backoffMs,
+  type Call,
+  DEFAULT_DEADLINES,
+  LOOK_UP_BACKOFF,
+  type Next,
+  type OpenAttempt,
+  type OpenCall,
+  type StepBody,
+  takeOver,
+} from "@holdpoint/core";
+import {
+  type Artifact,
+  type LateEvidence,
+  newId,
+  recordLateEvidence,
+  type Settle,
+  type Writes,
+} from "@holdpoint/store";
 import type { Tool } from "./define-tool.ts";
 import { executeCall, type TryOutcome } from "./execute-call.ts";
 import { storeOutput } from "./output.ts";
@@ -124,9 +142,9 @@ async function settleEffect(
 ): Promise<Stored> {
   const { context, run } = act;
   const { call, attemptId, supersedes } = begun;
-  // That a repeat failed for the moment says nothing about the attempt that it repeats.
-  const leavesOpen = supersedes !== null && outcome.kind === "failed" && isPassing(outcome);
-  if (outcome.kind === "unknown" || outcome.kind === "aborted" || leavesOpen) return giveAsUnknown(act, call);
+  if (outcome.kind === "unknown" || outcome.kind === "aborted") return giveAsUnknown(act, call);
+  // That a repeat failed says nothing about the attempt that it repeats.
+  if (outcome.kind === "failed" && supersedes !== null) return giveFailedRepeat(act, begun, outcome);
   const { body, settle, artifacts } = conclude(outcome, begun);
   const settles = [{ ...settle, attemptId, settledBy: `worker:${context.workerId}` }];
   const store = (): Promise<Stored> =>
@@ -178,15 +196,42 @@ async function reportLate({ context }: Act, late: LateEvidence): Promise<void> {
 }
 
 /** Gives the run back with its attempt open: it is looked up before anything else happens. */
-export function giveAsUnknown({ run }: Act, call: Call): Promise<Stored> {
-  const attempt = run.view.openAttempts[0];
-  const way = attempt === undefined ? null : takeOver(call, attempt, run.view.nowMs);
-  const nextLookUp = way === null || way.do === "ask_a_person" ? null : { inMs: FIRST_LOOK_UP_MS };
-  return run.move(
+export function giveAsUnknown(
+  act: Act,
+  call: Call,
+  again: { delayMs?: number; writes?: Writes } = {},
+): Promise<Stored> {
+  const { delayMs = FIRST_LOOK_UP_MS, writes = {} } = again;
+  const attempt = act.run.view.openAttempts[0];
+  const way = attempt === undefined ? null : takeOver(openCall(act, call, attempt));
+  const nextLookUp = way === null || way.do === "ask_a_person" ? null : { inMs: delayMs };
+  return act.run.move(
     [{ type: "EffectUnknown", nextLookUp, lookUpsEnd: { inMs: DEFAULT_DEADLINES.lookUpsMs } }],
-    {},
+    writes,
     way?.do === "ask_a_person" ? way.reason : null,
   );
+}
+
+/** A repeat that failed for the moment is made again later; one that was turned down is not, and a look-up or a person decides. */
+function giveFailedRepeat(
+  act: Act,
+  { call, attempt, attemptId }: Begun & { readonly attemptId: string },
+  outcome: Extract<TryOutcome, { kind: "failed" }>,
+): Promise<Stored> {
+  if (isPassing(outcome)) {
+    return giveAsUnknown(act, call, { delayMs: outcome.retryAfterMs ?? backoffMs(attempt - 2, LOOK_UP_BACKOFF) });
+  }
+  act.run.markRepeatRefused(attemptId);
+  const { errorClass, code: errorCode } = outcome;
+  return giveAsUnknown(act, call, { writes: { lookUps: [{ attemptId, errorClass, errorCode }] } });
+}
+
+/** An open attempt, and what its run allows at this moment. */
+export function openCall({ run }: Act, call: Call, attempt: OpenAttempt): OpenCall {
+  const { cancelRequestedAt, pauseRequestedAt } = run.view.run.state;
+  const approval = approvalFor(call, { approvals: run.view.approvals, nowMs: run.nowMs });
+  const mayStart = cancelRequestedAt === null && pauseRequestedAt === null && approval !== undefined;
+  return { call, attempt, nowMs: run.nowMs, mayStart };
 }
 
 function isPassing({ errorClass }: Extract<TryOutcome, { kind: "failed" }>): boolean {

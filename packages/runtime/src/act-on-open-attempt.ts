@@ -1,5 +1,5 @@
-import { type Call, DEFAULT_DEADLINES, judgeLookUp, type Next, takeOver } from "@holdpoint/core";
-import { beginEffect, giveAsUnknown } from "./act-on-call.ts";
+import { approvalFor, DEFAULT_DEADLINES, judgeLookUp, type Next, takeOver } from "@holdpoint/core";
+import { beginEffect, giveAsUnknown, openCall } from "./act-on-call.ts";
 import { lookUp } from "./execute-call.ts";
 import { storeOutput } from "./output.ts";
 import type { Stored } from "./owned-run.ts";
@@ -10,18 +10,16 @@ type SettleAttempt = Extract<Next, { do: "settle_attempt" }>;
 /** Settles an attempt that another claim left open, by what its tool offers; never by doing it again blindly. */
 export async function actOnOpenAttempt(act: Act, { call, attempt }: SettleAttempt): Promise<Stored> {
   const { context, run } = act;
-  const { status, cancelRequestedAt } = run.view.run.state;
+  const { status } = run.view.run.state;
   // Only a run that was claimed for a look-up may settle; any other gives itself back for one.
   if (status === "running") return giveAsUnknown(act, call);
-  const way = takeOver(call, attempt, run.view.nowMs);
+  const way = takeOver(openCall(act, call, attempt));
   context.log.info(
     { event: "attempt.taken_over", runId: run.view.run.id, tool: call.tool, attempt: attempt.number, by: way.do },
     "attempt taken over",
   );
   if (way.do === "look_up") return settleByLookUp(act, { call, attempt });
-  // A repeat may act for the first time, which a run that is to stop must not: then only a person can settle it.
-  if (way.do === "repeat" && cancelRequestedAt === null) return repeat(act, { call, attempt });
-  return giveToPerson(act, way.do === "ask_a_person" ? way.reason : "cancel_requested");
+  return way.do === "repeat" ? repeat(act, { call, attempt }) : giveToPerson(act, way.reason);
 }
 
 function giveToPerson({ run }: Act, reason: string): Promise<Stored> {
@@ -33,16 +31,14 @@ type Open = Pick<SettleAttempt, "call" | "attempt">;
 async function settleByLookUp(act: Act, { call, attempt }: Open): Promise<Stored> {
   const { context, run } = act;
   const tool = toolOf(act, call.tool);
-  const { id: runId, requester, state } = run.view.run;
+  const { id: runId, requester } = run.view.run;
   // Not the run's stop: a run that is being stopped is looked up all the same.
   const stop = AbortSignal.any([context.lease.signal, context.drained]);
   const asked = { tool, call, attempt: attempt.number, runId, requester, stop, remainingMs: call.timeoutMs };
   const { found, externalRef } = await lookUp(asked);
   if (!context.lease.isValid()) return { result: "replaced" };
   const lookUps = run.view.openAttempts.find(({ id }) => id === attempt.id)?.lookUps ?? 0;
-  const mayRepeat = state.cancelRequestedAt === null;
-  const seen = { call: mayRepeat ? call : withoutKey(call), attempt, nowMs: run.view.nowMs, lookUps };
-  const judged = judgeLookUp(found.answer, seen);
+  const judged = judgeLookUp(found.answer, { ...openCall(act, call, attempt), lookUps });
   context.log.info(
     {
       event: "attempt.looked_up",
@@ -82,11 +78,6 @@ async function settleByLookUp(act: Act, { call, attempt }: Open): Promise<Stored
   );
 }
 
-/** The call as a run that is to stop may judge it: it repeats nothing. */
-function withoutKey(call: Call): Call {
-  return call.effect.kind === "read" ? call : { ...call, effect: { ...call.effect, keyValidForMs: null } };
-}
-
 /** The same operation id again: the other side answers from its record, or acts for the first time. */
 function repeat(act: Act, { call, attempt }: Open): Promise<Stored> {
   return beginEffect(act, {
@@ -94,7 +85,7 @@ function repeat(act: Act, { call, attempt }: Open): Promise<Stored> {
     attempt: attempt.number + 1,
     tool: toolOf(act, call.tool),
     supersedes: attempt.id,
-    approvalId: null,
+    approvalId: approvalFor(call, { approvals: act.run.view.approvals, nowMs: act.run.nowMs })?.id ?? null,
   });
 }
 

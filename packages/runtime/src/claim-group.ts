@@ -1,5 +1,16 @@
 import { LONE_TAKEOVERS } from "@holdpoint/core";
-import { claimRuns, type LoadedRun, type Store } from "@holdpoint/store";
+import {
+  claimRuns,
+  failureKind,
+  findOwnRuns,
+  isUnloaded,
+  type LoadedRun,
+  loadRun,
+  type Run,
+  type UnloadedRun,
+} from "@holdpoint/store";
+import { type Giver, giveAway, nameOf } from "./give-away.ts";
+import { keepTrying } from "./keep-trying.ts";
 
 /** A run that is this worker's now. */
 export interface Claimed {
@@ -10,8 +21,17 @@ export interface Claimed {
 
 /** Claims runs for one process: one statement at a time, shared by the wake-ups that came while the last was under way. */
 export interface ClaimGroup {
-  /** Null if the run is not to be had: somebody has it, it waits, or it is a suspect and this process has one already. */
+  /**
+   * Null if the run is not to be had: somebody has it, it waits, or it is a suspect and this process has one already.
+   *
+   * @throws when the claim failed. A run that was taken nevertheless and cannot be loaded has been given away.
+   */
   claim(runId: string): Promise<Claimed | null>;
+}
+
+export interface ClaimGroupOptions extends Giver {
+  /** The run must show progress within this time, in milliseconds. */
+  readonly progressMs: number;
 }
 
 const BATCH_LIMIT = 64;
@@ -19,41 +39,53 @@ const BATCH_LIMIT = 64;
 /**
  * Opens a group. A run that was lost twice in a row is claimed only while this process works on no other such run, so
  * that the guilty one fails alone; one statement at a time is what makes that true.
+ *
+ * Whatever fails after a claim's commit, no run stays this worker's that nobody here works on: what a failed claim has
+ * taken is found by its rows, and loaded or given away.
  */
-export function openClaimGroup(
-  store: Store,
-  { workerId, progressMs }: { readonly workerId: string; readonly progressMs: number },
-): ClaimGroup {
+export function openClaimGroup(options: ClaimGroupOptions): ClaimGroup {
+  const { store, workerId, progressMs } = options;
   type Waiting = { runId: string; resolve: (claimed: Claimed | null) => void; reject: (error: unknown) => void };
+  type Answer = () => Promise<Claimed | null>;
+  const work = openWork();
   let waiting: Waiting[] = [];
   let busy = false;
-  let hasSuspect = false;
+
+  const answersFor = async (runIds: readonly string[]): Promise<Map<string, Answer>> => {
+    const results = await claimRuns(store, { runIds, workerId, progressMs, mayTakeSuspect: !work.hasSuspect() });
+    const answers = new Map<string, Answer>();
+    for (const each of results) {
+      if (isUnloaded(each)) continue;
+      const end = work.begin(each.run);
+      answers.set(each.run.id, async () => ({ loaded: each, end }));
+    }
+    const failed = results.filter(isUnloaded);
+    const taken = await findTaken(options, failed);
+    for (const { runId, error } of failed) {
+      const run = taken.get(runId);
+      if (run === undefined || work.has(run)) {
+        answers.set(runId, () => Promise.reject(error));
+      } else {
+        const end = work.begin(run);
+        answers.set(runId, () => load(options, run, end));
+      }
+    }
+    return answers;
+  };
 
   const claimBatch = async (batch: readonly Waiting[]): Promise<void> => {
-    const runIds = [...new Set(batch.map(({ runId }) => runId))];
     try {
-      const loaded = await claimRuns(store, { runIds, workerId, progressMs, mayTakeSuspect: !hasSuspect });
-      const byId = new Map(loaded.map((each) => [each.run.id, each]));
-      for (const { runId, resolve } of batch) {
-        const mine = byId.get(runId);
+      const answers = await answersFor([...new Set(batch.map(({ runId }) => runId))]);
+      for (const { runId, resolve, reject } of batch) {
+        const answer = answers.get(runId);
         // Of two wake-ups for one run, one gets it.
-        byId.delete(runId);
-        resolve(mine === undefined ? null : claimedOf(mine));
+        answers.delete(runId);
+        if (answer === undefined) resolve(null);
+        else answer().then(resolve, reject);
       }
     } catch (error) {
       for (const { reject } of batch) reject(error);
     }
-  };
-
-  const claimedOf = (loaded: LoadedRun): Claimed => {
-    const isSuspect = loaded.run.state.takeovers >= LONE_TAKEOVERS;
-    if (isSuspect) hasSuspect = true;
-    return {
-      loaded,
-      end: () => {
-        if (isSuspect) hasSuspect = false;
-      },
-    };
   };
 
   const flush = async (): Promise<void> => {
@@ -74,4 +106,59 @@ export function openClaimGroup(
         void flush();
       }),
   };
+}
+
+/** What this process works on: its claims, each with the epoch that makes it one of its own. */
+function openWork() {
+  const claims = new Set<string>();
+  let suspects = 0;
+  return {
+    hasSuspect: () => suspects > 0,
+    has: (run: Run): boolean => claims.has(claimOf(run)),
+    /** Gives what ends the work on the run. */
+    begin: (run: Run): (() => void) => {
+      const isSuspect = run.state.takeovers >= LONE_TAKEOVERS;
+      claims.add(claimOf(run));
+      if (isSuspect) suspects += 1;
+      return () => {
+        claims.delete(claimOf(run));
+        if (isSuspect) suspects -= 1;
+      };
+    },
+  };
+}
+
+function claimOf({ id, epoch }: Run): string {
+  return `${id} ${epoch}`;
+}
+
+/** The runs that failed claims have taken: known by the claim's answer, or, where that was lost, by their rows. */
+async function findTaken(options: ClaimGroupOptions, failed: readonly UnloadedRun[]): Promise<Map<string, Run>> {
+  const { store, workerId, log } = options;
+  const known = failed.flatMap(({ taken }) => (taken === null ? [] : [taken]));
+  const lost = failed.filter(({ taken, error }) => taken === null && failureKind(error) === "connection");
+  const runIds = lost.map(({ runId }) => runId);
+  const find = () => findOwnRuns(store, { workerId, runIds });
+  const own =
+    lost.length === 0
+      ? []
+      : await keepTrying(options, find, (error) =>
+          log.warn({ event: "claim.not_read_back", runs: lost.length, error: nameOf(error) }, "claim not read back"),
+        );
+  // Without an answer until the lease is over, the sweeper takes what this worker has from it.
+  return new Map([...known, ...(own ?? [])].map((run) => [run.id, run]));
+}
+
+async function load(options: ClaimGroupOptions, run: Run, end: () => void): Promise<Claimed | null> {
+  try {
+    const loaded = await loadRun(options.store, run.id);
+    if (loaded?.run.state.owner === options.workerId && loaded.run.epoch === run.epoch) return { loaded, end };
+  } catch (error) {
+    await giveAway(options, run, error);
+    end();
+    throw error;
+  }
+  // Somebody has taken it away meanwhile.
+  end();
+  return null;
 }

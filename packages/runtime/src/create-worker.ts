@@ -80,7 +80,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       return desk.active();
     },
     isHealthy: () => lease.isValid() && !consumer.health().stopped && consumer.health().sinceFetchMs < FETCH_LIMIT_MS,
-    drain: (drainMs) => drain({ consumer, publisher, draining, drained, desk, lease, store, workerId, drainMs }),
+    drain: (drainMs) => drain({ consumer, publisher, draining, drained, desk, lease, store, workerId, log, drainMs }),
   };
 }
 
@@ -102,11 +102,11 @@ interface DeskOptions extends Omit<WorkerOptions, "queue"> {
 
 /** Where wake-ups become work: claim, work, and a wake-up for whoever goes on. A wake-up itself carries no authority. */
 function openDesk(options: DeskOptions): Desk {
-  const { store, agents, lease, publisher, draining, workerId } = options;
+  const { store, agents, lease, publisher, draining } = options;
   const byName = new Map(agents.map((agent) => [keyOf(agent), agent]));
   const group = openCommitGroup(store);
   const longestMs = Math.max(...agents.map((agent) => progressMs({ agent })));
-  const claims = openClaimGroup(store, { workerId, progressMs: longestMs });
+  const claims = openClaimGroup({ ...options, progressMs: longestMs });
   const working = new Set<Promise<void>>();
 
   const take = async (wakeUp: AgentWakeUp): Promise<void> => {
@@ -144,9 +144,10 @@ async function drain(parts: {
   readonly lease: Lease;
   readonly store: Store;
   readonly workerId: string;
+  readonly log: Log;
   readonly drainMs: number;
 }): Promise<void> {
-  const { consumer, publisher, draining, drained, desk, lease, store, workerId, drainMs } = parts;
+  const { consumer, publisher, draining, drained, desk, lease, store, workerId, log, drainMs } = parts;
   draining.abort(new Error("The worker is draining"));
   consumer.pause();
   const idle = desk.idle();
@@ -156,7 +157,16 @@ async function drain(parts: {
   drained.abort(new Error("The worker's drain time is over"));
   await idle;
   lease.close();
-  await Promise.all([consumer.close(), publisher[Symbol.asyncDispose](), retireWorker(store, workerId)]);
+  // Servers that are away keep nobody from ending: without a word from it, the worker is gone when its lease is over.
+  await Promise.all([
+    consumer.close().catch((error) => warn(log, "queue.consumer_failed", error)),
+    closePublisher(publisher).catch((error) => warn(log, "queue.publisher_failed", error)),
+    retireWorker(store, workerId).catch((error) => warn(log, "worker.not_retired", error)),
+  ]);
+}
+
+async function closePublisher(publisher: Publisher): Promise<void> {
+  await publisher[Symbol.asyncDispose]();
 }
 
 function refOf({ name, version }: Agent): { name: string; version: string } {

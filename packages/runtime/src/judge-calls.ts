@@ -16,6 +16,7 @@ import type { Policy, Tool } from "./define-tool.ts";
 
 const DAY_MS = 86_400_000;
 const MESSAGE_LIMIT = 900;
+const NAME_LIMIT = 64;
 
 /** A call that no tool of the agent stands behind has nothing to declare. */
 const NO_TOOL = { effect: { kind: "read" }, timeoutMs: 1, retries: 0 } as const;
@@ -31,6 +32,8 @@ export function judgeCalls(
 ): readonly Call[] {
   return requested.map((request, ordinal) => {
     const tool = agent.tools.get(request.tool);
+    // A model may make a name up, of any length; no tool's is longer than this.
+    const name = request.tool.slice(0, NAME_LIMIT);
     const { args, verdict } = freeze(tool, request, requester);
     const { effect, timeoutMs, retries } = tool ?? NO_TOOL;
     return {
@@ -38,9 +41,9 @@ export function judgeCalls(
       turn,
       ordinal,
       toolCallId: request.toolCallId,
-      tool: request.tool,
+      tool: name,
       args,
-      argsHash: hashOf(request.tool, args),
+      argsHash: hashOf(name, args),
       operationId: newOperationId(),
       effect,
       verdict,
@@ -70,7 +73,8 @@ function freeze(
   if (problem !== null) return invalid(problem);
   const parsed = tool.input.safeParse(input);
   if (!parsed.success) return invalid(`The arguments do not fit: ${z.prettifyError(parsed.error)}`);
-  const args = storable(parsed.data);
+  // Through JSON, so that what is frozen is what is stored: a schema may give `undefined` for what is not there.
+  const args = storable(JSON.parse(JSON.stringify(parsed.data)) as JsonObject);
   return { args, verdict: verdictOf(name, tool.policy(args, requester)) };
 }
 

@@ -13,6 +13,7 @@ import {
   transitionOne,
   type Writes,
 } from "@holdpoint/store";
+import type { Clock } from "./clock.ts";
 import type { Agent } from "./define-agent.ts";
 import type { Lease } from "./lease.ts";
 
@@ -38,6 +39,7 @@ export interface OwnedRunOptions {
   readonly workerId: string;
   /** The next progress is due within this time, in milliseconds. */
   readonly progressMs: number;
+  readonly clock: Clock;
 }
 
 /** The database may be away for a moment: a commit is repeated, since its fence makes that harmless, while the lease lasts. */
@@ -47,11 +49,14 @@ const STORE_PAUSE_MS = 200;
 export class OwnedRun {
   readonly stepSeqAtClaim: number;
   #view: LoadedRun;
+  /** When the view's `nowMs` was read, on the process's own clock. */
+  #readAtMs: number;
   readonly #options: OwnedRunOptions;
 
   constructor(options: OwnedRunOptions, loaded: LoadedRun) {
     this.#options = options;
     this.#view = loaded;
+    this.#readAtMs = options.clock.monotonicMs();
     this.stepSeqAtClaim = loaded.run.stepSeq;
   }
 
@@ -59,10 +64,20 @@ export class OwnedRun {
     return this.#view;
   }
 
+  /** The database's clock at this moment, as far as this process can know it. */
+  get nowMs(): number {
+    return this.#view.nowMs + (this.#options.clock.monotonicMs() - this.#readAtMs);
+  }
+
+  #see(view: LoadedRun): void {
+    if (view.nowMs !== this.#view.nowMs) this.#readAtMs = this.#options.clock.monotonicMs();
+    this.#view = view;
+  }
+
   /** What `plan` is asked with. */
   planInput(): PlanInput {
     const { agent } = this.#options;
-    const { steps, calls, openAttempts, approvals, unread, lineEffects, nowMs, run } = this.#view;
+    const { steps, calls, openAttempts, approvals, unread, lineEffects, run } = this.#view;
     return {
       steps,
       calls,
@@ -70,12 +85,20 @@ export class OwnedRun {
       approvals,
       unread,
       lineEffects,
-      nowMs,
+      nowMs: this.nowMs,
       limits: agent.limits,
       onBlocked: agent.onBlocked,
       modelRetries: agent.modelRetries,
       requester: run.requester,
     };
+  }
+
+  /** A repeat was turned down: nobody repeats this attempt again. Stored with the move that follows. */
+  markRepeatRefused(attemptId: string): void {
+    const openAttempts = this.#view.openAttempts.map((attempt) =>
+      attempt.id === attemptId ? { ...attempt, repeatRefused: true } : attempt,
+    );
+    this.#see({ ...this.#view, openAttempts });
   }
 
   /** Commits progress under this run's fence. */
@@ -97,7 +120,7 @@ export class OwnedRun {
     const result = await this.#untilStored(() => this.#options.group.commit(commit));
     if (result.result === "replaced") return result;
     if (result.result === "reload") return this.reload();
-    this.#view = afterCommit(this.#view, commit, result);
+    this.#see(afterCommit(this.#view, commit, result));
     return { result: "taken", started: result.started };
   }
 
@@ -110,14 +133,18 @@ export class OwnedRun {
     const steps = numbered(run.stepSeq, writes.steps ?? []);
     const checkpoint = steps.reduce((cursor, step) => advance(cursor, step, calls), run.checkpoint);
     const actor = { kind: "worker", id: this.#options.workerId } as const;
-    const move = { run, events, actor, reason, writes: steps.length === 0 ? writes : { ...writes, checkpoint } };
+    const { progressMs } = this.#options;
+    const kept = steps.length === 0 ? {} : { checkpoint };
+    const move = { run, events, actor, reason, writes: { ...writes, ...kept, progressMs } };
     const result: TransitionResult = await this.#untilStored(() => transitionOne(this.#options.store, move));
     if (result.result === "notFound") return { result: "replaced" };
     if (result.result === "conflict" || result.result === "rejected") return this.reload();
-    if (result.run.state.owner !== this.#options.workerId) return { result: "given", run: result.run };
+    // This process may have claimed the run anew while the answer was lost: that is another owner, by its epoch.
+    const isOurs = result.run.state.owner === this.#options.workerId && result.run.epoch === run.epoch;
+    if (!isOurs) return { result: "given", run: result.run };
     const settled = new Set((writes.settles ?? []).map(({ attemptId }) => attemptId));
     const openAttempts = this.#view.openAttempts.filter(({ id }) => !settled.has(id));
-    this.#view = { ...this.#view, run: result.run, steps: [...this.#view.steps, ...steps], openAttempts };
+    this.#see({ ...this.#view, run: result.run, steps: [...this.#view.steps, ...steps], openAttempts });
     return { result: "taken", started: false };
   }
 
@@ -126,7 +153,7 @@ export class OwnedRun {
     const loaded = await this.#untilStored(() => loadRun(this.#options.store, this.#view.run.id));
     const isOurs = loaded?.run.state.owner === this.#options.workerId && loaded.run.epoch === this.#view.run.epoch;
     if (loaded === null || !isOurs) return { result: "replaced" };
-    this.#view = loaded;
+    this.#see(loaded);
     return { result: "changed" };
   }
 
@@ -200,6 +227,7 @@ function opened(view: LoadedRun, { start }: StepCommit, nowMs: number): LoadedRu
     startedAtMs: nowMs,
     deadlineAtMs: nowMs + start.deadlineMs,
     keyFirstUsedAtMs: earlier?.keyFirstUsedAtMs ?? nowMs,
+    repeatRefused: false,
     lookUps: 0,
   };
 }

@@ -16,17 +16,23 @@ export function buildPrompt(loaded: Pick<LoadedRun, "messages" | "steps" | "call
   const results = new Map(
     loaded.steps.flatMap(({ body }) => (body.kind === "tool_result" ? [[body.callId, body] as const] : [])),
   );
-  return [...before, ...loaded.steps.flatMap((step) => messagesOf(step, loaded.calls, results))];
+  const calls = new Map(loaded.calls.map((call) => [call.id, call]));
+  return [...before, ...loaded.steps.flatMap((step) => messagesOf(step, { calls, results }))];
 }
 
 type ResultBody = Extract<StepBody, { kind: "tool_result" }>;
 
-function messagesOf({ body }: Step, calls: readonly Call[], results: ReadonlyMap<string, ResultBody>): ModelMessage[] {
+interface Known {
+  readonly calls: ReadonlyMap<string, Call>;
+  readonly results: ReadonlyMap<string, ResultBody>;
+}
+
+function messagesOf({ body }: Step, known: Known): ModelMessage[] {
   switch (body.kind) {
     case "model_reply": {
       // Stored as the provider gave it.
       const reply = body.message as unknown as AssistantModelMessage;
-      const content = body.callIds.map((callId) => resultPart(callId, calls, results));
+      const content = body.callIds.map((callId) => resultPart(callId, known));
       return content.length === 0 ? [reply] : [reply, { role: "tool", content }];
     }
     case "message":
@@ -37,14 +43,15 @@ function messagesOf({ body }: Step, calls: readonly Call[], results: ReadonlyMap
     case "intent":
     case "call_failed":
     case "did_not_happen":
+    case "finding":
     case "tool_result":
     case "operator":
       return [];
   }
 }
 
-function resultPart(callId: string, calls: readonly Call[], results: ReadonlyMap<string, ResultBody>): ToolResultPart {
-  const call = calls.find(({ id }) => id === callId);
+function resultPart(callId: string, { calls, results }: Known): ToolResultPart {
+  const call = calls.get(callId);
   const result = results.get(callId);
   if (call === undefined || result === undefined) {
     throw new RangeError(`Call ${callId} has no result yet; the model must not be asked before it has one`);

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { canonicalJson, type Next, nextInWords, operatorHold, plan, type RunEvent } from "@holdpoint/core";
+import { canonicalJson, type Next, nextInWords, plan } from "@holdpoint/core";
 import { type ApprovalRequest, type LoadedRun, newId, type Run } from "@holdpoint/store";
 import { actOnCall } from "./act-on-call.ts";
 import { actOnModel } from "./act-on-model.ts";
 import { actOnOpenAttempt } from "./act-on-open-attempt.ts";
+import { nameOf, toOperator } from "./give-away.ts";
+import { keepTrying } from "./keep-trying.ts";
 import { OwnedRun, type Stored } from "./owned-run.ts";
 import type { Act, RunContext } from "./run-context.ts";
 
@@ -158,22 +160,19 @@ function sayTakenUp({ context, run }: Act): void {
   );
 }
 
-const GIVE_UP_TRIES = 20;
-
-/** The loop itself failed: a person is told at once, rather than the next worker failing in the same way. */
+/** The loop itself failed: a person is told, rather than the next worker failing in the same way. */
 async function giveToOperator({ context, run }: Act, error: unknown): Promise<Worked> {
-  const name = error instanceof Error ? error.name : "unknown";
-  const { id } = run.view.run;
-  context.log.error({ event: "run.loop_failed", runId: id, error: name }, "run loop failed");
-  for (let tries = 0; tries < GIVE_UP_TRIES && context.lease.isValid(); tries += 1) {
-    // An open attempt stays open; only its look-ups are over, which fail in the same way.
-    const event: RunEvent =
-      run.view.run.state.status === "running"
-        ? { type: "Held", hold: operatorHold("agent_error", null) }
-        : { type: "EffectUnknown", nextLookUp: null, lookUpsEnd: null };
-    const stored = await run.move([event], {}, name);
-    if (stored.result === "given" || stored.result === "replaced") return stored;
-  }
-  // The lease is over, or facts keep arriving: the sweeper takes the run from an owner that shows no progress.
-  return { result: "replaced" };
+  const { log } = context;
+  const { id: runId } = run.view.run;
+  const name = nameOf(error);
+  log.error({ event: "run.loop_failed", runId, error: name }, "run loop failed");
+  const give = async (): Promise<Worked | null> => {
+    const stored = await run.move([toOperator(run.view.run)], {}, name);
+    return stored.result === "given" || stored.result === "replaced" ? stored : null;
+  };
+  const given = await keepTrying(context, give, (cause) =>
+    log.warn({ event: "run.not_given_away", runId, error: nameOf(cause) }, "run not given away"),
+  );
+  // The lease is over, or the process ends: the sweeper takes the run from an owner that is gone.
+  return given ?? { result: "replaced" };
 }

@@ -1,3 +1,4 @@
+import { newId, recordLateEvidence, transitionOne } from "@holdpoint/store";
 import { moveClock, waitFor } from "@holdpoint/testkit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ToolError } from "../src/index.ts";
@@ -178,4 +179,130 @@ describe("an effect whose outcome is unknown", () => {
     await fleet.order(id, { choice: "terminate", attemptIds: [open?.id ?? ""] });
     expect((await fleet.load(id)).run.state.status).toBe("cancelled");
   });
+});
+
+describe("a repeat under the same key", () => {
+  const KEY = { key: { validForMs: DAY_MS } } as const;
+  const refused = new ToolError("the credential was rotated", { errorClass: "refused", code: "unauthorized" });
+
+  test("that is turned down says nothing of the attempt that it repeats: a person is asked, and nothing is sent anew", async () => {
+    const pay = aTool("pay", {
+      effect: KEY,
+      behave: async (times, context, input) => {
+        if (times === 1) return UNKNOWN(times, context, input);
+        throw refused;
+      },
+    });
+    const runId = await begin(pay);
+    await fleet.wake(await fleet.untilStatus(runId, "outcome_unknown"));
+    const held = await fleet.untilStatus(runId, "waiting_operator");
+    expect(held.state).toMatchObject({ openAttempts: 1, waitingFor: { reason: "outcome_unknown" } });
+    expect(await attempts(runId)).toMatchObject([
+      { number: 1, outcome: "superseded" },
+      { number: 2, outcome: null, error_class: "refused", error_code: "unauthorized" },
+    ]);
+    // Even an operator's retry looks only; there is nothing to look with, so the person is asked again.
+    await fleet.wake(await fleet.order(runId, { choice: "retry" }));
+    await fleet.untilStatus(runId, "waiting_operator");
+    expect(pay.executed).toHaveLength(2);
+    expect(story(await fleet.load(runId))).toEqual(["model_reply", "intent pay 1", "intent pay 2"]);
+  });
+
+  test("that is turned down is settled by the look-up, where there is one", async () => {
+    const pay = aTool("pay", {
+      effect: { ...KEY, ...LOOK_UP },
+      behave: async (times, context, input) => {
+        if (times === 1) return UNKNOWN(times, context, input);
+        throw refused;
+      },
+      lookUp: async (times) =>
+        times === 1 ? { answer: "did_not_happen" } : { answer: "happened", output: { refund: "re_1" } },
+    });
+    const runId = await begin(pay);
+    await lookUp(runId, pay);
+    await fleet.wake((await fleet.load(runId)).run);
+    await fleet.untilStatus(runId, "completed");
+    expect(pay.executed).toHaveLength(2);
+    expect(story(await fleet.load(runId))).toContain("pay succeeded");
+  });
+
+  test("that is throttled is made again when the other side allows it, not every second", async () => {
+    const throttled = new ToolError("slow down", { errorClass: "throttled", code: "http_429", retryAfterMs: 600_000 });
+    const pay = aTool("pay", {
+      effect: KEY,
+      behave: async (times, context, input) => {
+        if (times === 1) return UNKNOWN(times, context, input);
+        throw throttled;
+      },
+    });
+    const runId = await begin(pay);
+    await fleet.wake(await fleet.untilStatus(runId, "outcome_unknown"));
+    const isBack = async () => pay.executed.length === 2 && (await fleet.load(runId)).run.state.owner === null;
+    await waitFor(isBack, { deadlineMs: 20_000, what: "the repeat to be given back" });
+    const { run, nowMs } = await fleet.load(runId);
+    expect(run.state.status).toBe("outcome_unknown");
+    const next = run.state.nextReconcileAt;
+    expect(next !== null && "at" in next ? next.at - nowMs : 0).toBeGreaterThan(500_000);
+  });
+
+  test("is not made while the run is paused: it may act for the first time", async () => {
+    const pay = aTool("pay", { effect: KEY, behave: UNKNOWN });
+    const runId = await begin(pay);
+    const unknown = await fleet.untilStatus(runId, "outcome_unknown");
+    await fleet.store.pool.query("update holdpoint.runs set pause_requested_at = holdpoint.clock() where id = $1", [
+      runId,
+    ]);
+    await fleet.wake(unknown);
+    await fleet.untilStatus(runId, "waiting_operator");
+    expect(pay.executed).toHaveLength(1);
+  });
+
+  test("is not made when the provider may have forgotten the key before it arrives", async () => {
+    const pay = aTool("pay", { effect: { key: { validForMs: 9_000 } }, behave: UNKNOWN, timeoutMs: 10_000 });
+    const runId = await begin(pay);
+    await fleet.untilStatus(runId, "waiting_operator");
+    expect(pay.executed).toHaveLength(1);
+  });
+});
+
+test("late evidence that it happened, after the look-up said no, keeps the call from being made again", async () => {
+  const pay = aTool("pay", {
+    effect: LOOK_UP,
+    behave: UNKNOWN,
+    lookUp: async () => ({ answer: "did_not_happen" }),
+  });
+  const runId = await begin(pay);
+  await lookUp(runId, pay);
+  await moveClock(fleet.url, 71_000);
+  const { run, calls, openAttempts } = await fleet.load(runId);
+  // The look-up's no counts now; it is settled by hand here, so that the evidence comes before the next attempt.
+  const [attempt] = openAttempts;
+  const attemptId = attempt?.id ?? "";
+  const worker = { kind: "worker", id: newId() } as const;
+  const settled = await transitionOne(fleet.store, {
+    run,
+    events: [{ type: "EffectSettled", by: "late_evidence", wasOpen: true }],
+    actor: worker,
+    writes: {
+      steps: [{ kind: "did_not_happen", callId: calls[0]?.id ?? "", attempt: 1 }],
+      settles: [{ attemptId, outcome: "did_not_happen", settledBy: "look_up" }],
+      checkpoint: { ...run.checkpoint, stepSeq: run.stepSeq + 1 },
+    },
+  });
+  if (settled.result !== "accepted") throw new Error(settled.result);
+  const late = {
+    runId,
+    attemptId,
+    workerId: worker.id,
+    body: { kind: "tool_result", callId: calls[0]?.id ?? "", result: "succeeded", output: { refund: "re_7" } },
+    settle: { outcome: "succeeded", externalRef: "re_7" },
+  } as const;
+  expect(await recordLateEvidence(fleet.store, late)).toBe("finding");
+  await fleet.wake((await fleet.load(runId)).run);
+  await fleet.untilStatus(runId, "completed");
+  expect(pay.executed).toHaveLength(1);
+  const { steps } = await fleet.load(runId);
+  expect(steps.map(({ body }) => body)).toContainEqual(
+    expect.objectContaining({ kind: "tool_result", result: "answered_from_record", output: { refund: "re_7" } }),
+  );
 });

@@ -2,6 +2,7 @@ import type { AgentRef } from "@holdpoint/core";
 import { type Statement, type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
+import type { ApprovalRequest } from "./transition.ts";
 
 /** A run that a sweep may have to move; its version and step_seq pin what was seen. */
 export interface Candidate {
@@ -12,19 +13,22 @@ export interface Candidate {
 
 /** A run whose deadline has passed, with the approvals it waits for. */
 export interface OverdueRun extends Candidate {
-  readonly approvals: readonly { readonly id: string; readonly deadlineMs: number }[];
+  readonly approvals: readonly PendingApproval[];
+}
+
+/** An approval request that nobody has decided. */
+export interface PendingApproval {
+  readonly id: string;
+  readonly deadlineMs: number;
+  readonly onDeadline: ApprovalRequest["onDeadline"];
 }
 
 /** Runs whose deadline has passed, the longest overdue first. */
 export async function findOverdue(store: Store, limit: number): Promise<readonly OverdueRun[]> {
-  const rows = await execute<CandidateRow & { approvals: readonly { id: string; deadline: string }[] }>(
-    store,
-    OVERDUE,
-    [store.tenantId, limit],
-  );
+  const rows = await execute<OverdueRow>(store, OVERDUE, [store.tenantId, limit]);
   return rows.map((row) => ({
     ...candidateOf(row),
-    approvals: row.approvals.map(({ id, deadline }) => ({ id, deadlineMs: Date.parse(deadline) })),
+    approvals: row.approvals.map(({ deadline, ...approval }) => ({ ...approval, deadlineMs: Date.parse(deadline) })),
   }));
 }
 
@@ -81,6 +85,10 @@ export function findUnclaimed(store: Store, olderThanMs: number, limit: number):
 
 type CandidateRow = { run: RunJson; now: Date };
 
+type OverdueRow = CandidateRow & {
+  approvals: readonly (Omit<PendingApproval, "deadlineMs"> & { deadline: string })[];
+};
+
 async function find(store: Store, which: Statement, limit: number): Promise<readonly Candidate[]> {
   return (await execute<CandidateRow>(store, which, [store.tenantId, limit])).map(candidateOf);
 }
@@ -111,7 +119,7 @@ const candidates = (verb: string, condition: string, order = "r.id"): Statement 
 const OVERDUE = statement(
   "find_overdue",
   `select to_jsonb(r) as run, holdpoint.clock() as now,
-     (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'deadline', p.deadline)), '[]')
+     (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'deadline', p.deadline, 'onDeadline', p.on_deadline)), '[]')
       from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending') as approvals
    from holdpoint.runs r
    where r.tenant_id = $1::uuid and r.wait_deadline <= holdpoint.now() and r.ended_at is null

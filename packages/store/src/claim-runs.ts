@@ -1,7 +1,8 @@
 import { LONE_TAKEOVERS, reduce, STATUSES, submitted } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
-import { execute } from "./execute.ts";
+import { asError, execute, executeBatch } from "./execute.ts";
 import { LOADED, type LoadedJson, type LoadedRun, loadedOf, loadRun } from "./load-run.ts";
+import { type Run, type RunJson, runOf } from "./run.ts";
 
 export interface Claim {
   readonly runIds: readonly string[];
@@ -12,31 +13,68 @@ export interface Claim {
   readonly mayTakeSuspect: boolean;
 }
 
+/** A run whose claim or load has failed. */
+export interface UnloadedRun {
+  readonly runId: string;
+  /** The run as it was claimed. Null if the claim itself failed: if its answer was lost, only the row knows whose it is. */
+  readonly taken: Run | null;
+  readonly error: Error;
+}
+
+/** Whether a claimed run could not be loaded. */
+export function isUnloaded(claimed: LoadedRun | UnloadedRun): claimed is UnloadedRun {
+  return "error" in claimed;
+}
+
 /**
  * Claims runs for a worker and loads all that is needed to continue, in one round trip. The condition is the status
- * and no owner, never the version of the wake-up; a run that somebody else is moving is passed over.
+ * and no owner, never the version of the wake-up; a run that somebody else is moving is passed over. Each run is claimed
+ * and loaded or not by itself.
  *
- * @returns the runs that are now this worker's, in order of their ids.
+ * @returns the runs that are now this worker's, in order of their ids, and those of which that is not known.
  */
-export async function claimRuns(store: Store, claim: Claim): Promise<readonly LoadedRun[]> {
-  const rows = await execute<LoadedJson & { complete: boolean }>(store, CLAIM, [
-    store.tenantId,
-    claim.runIds,
-    claim.workerId,
-    claim.progressMs,
-    claim.mayTakeSuspect,
-    LONE_TAKEOVERS,
-    CLAIMABLE.map(({ from }) => from),
-    CLAIMABLE.map(({ to }) => to),
-  ]);
-  return Promise.all(
-    rows.map(async (row) => {
-      if (row.complete) return loadedOf(row);
-      // The statement waited for somebody's change: it owns the row as it is now, but loaded the rest as it was before.
-      const reloaded = await loadRun(store, row.run.id);
-      return reloaded ?? loadedOf(row);
+export async function claimRuns(store: Store, claim: Claim): Promise<readonly (LoadedRun | UnloadedRun)[]> {
+  const runIds = claim.runIds.toSorted();
+  let { mayTakeSuspect } = claim;
+  const outcomes = await executeBatch<string, ClaimRow & { ord: number }>(runIds, async (items) => {
+    const rows = await execute<ClaimRow>(store, CLAIM, [
+      store.tenantId,
+      items.map(({ item }) => item),
+      claim.workerId,
+      claim.progressMs,
+      mayTakeSuspect,
+      LONE_TAKEOVERS,
+      CLAIMABLE.map(({ from }) => from),
+      CLAIMABLE.map(({ to }) => to),
+    ]);
+    // If the batch was split, its parts together still take one suspect.
+    if (rows.some(({ suspect }) => suspect)) mayTakeSuspect = false;
+    return rows.map((row) => ({ ...row, ord: runIds.indexOf(row.run.id) }));
+  });
+  const claimed = await Promise.all(
+    outcomes.map(async (outcome, ord): Promise<LoadedRun | UnloadedRun | null> => {
+      const runId = runIds[ord] ?? "";
+      if (outcome instanceof Error) return { runId, taken: null, error: outcome };
+      const [row] = outcome;
+      if (row === undefined) return null;
+      return load(store, row).catch((error) => ({ runId, taken: runOf(row.run), error: asError(error) }));
     }),
   );
+  return claimed.filter((each) => each !== null);
+}
+
+type ClaimRow = LoadedJson & { readonly complete: boolean; readonly suspect: boolean };
+
+/** Null if somebody has taken the run away meanwhile. */
+async function load(store: Store, row: ClaimRow): Promise<LoadedRun | null> {
+  if (row.complete) return loadedOf(row);
+  // The statement waited for somebody's change: it owns the row as it is now, but loaded the rest as it was before.
+  const reloaded = await loadRun(store, row.run.id);
+  return reloaded !== null && isSameClaim(reloaded, row.run) ? reloaded : null;
+}
+
+function isSameClaim({ run }: LoadedRun, claimed: RunJson): boolean {
+  return run.state.owner === claimed.owner && run.epoch === claimed.epoch;
 }
 
 /** Which statuses a claim takes and where it leads, by core's table. */
@@ -71,7 +109,7 @@ moved as (
     updated_at = greatest(holdpoint.clock(), r.updated_at)
   from chosen c join rules t on t.from_status = c.status
   where r.id = c.id and r.owner is null and (not c.suspect or ($5::boolean and c.place = 1))
-  returning r.*, t.from_status
+  returning r.*, t.from_status, c.suspect
 ),
 logged as (
   insert into holdpoint.transitions
@@ -79,7 +117,7 @@ logged as (
   select $1::uuid, m.id, m.version, m.from_status, m.status, 'Claimed', 'worker', $3::text, m.epoch, null, m.updated_at
   from moved m
 )
-select to_jsonb(r) - 'from_status' as run,
+select to_jsonb(r) - 'from_status' - 'suspect' as run, r.suspect,
   s.version = r.version - 1 and s.step_seq = r.step_seq as complete,
   ${LOADED}
 from moved r join holdpoint.runs s on s.id = r.id

@@ -3,7 +3,7 @@ import type { Store } from "./db.ts";
 
 /** Lets the steps of one process's concurrent runs share statements; each run waits for its own. */
 export interface CommitGroup {
-  /** Commits one run's steps. At most one commit of a run may be under way. */
+  /** Commits one run's steps. A second of the same run waits for the next statement. */
   commit(commit: StepCommit): Promise<CommitResult>;
 }
 
@@ -18,8 +18,8 @@ export function openCommitGroup(store: Store): CommitGroup {
   const flush = async (): Promise<void> => {
     busy = true;
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, BATCH_LIMIT);
-      waiting = waiting.slice(BATCH_LIMIT);
+      const batch = firstOfEachRun(waiting).slice(0, BATCH_LIMIT);
+      waiting = waiting.filter((each) => !batch.includes(each));
       await settle(batch);
     }
     busy = false;
@@ -52,4 +52,10 @@ export function openCommitGroup(store: Store): CommitGroup {
         }
       }),
   };
+}
+
+function firstOfEachRun<Waiting extends { readonly commit: StepCommit }>(
+  waiting: readonly Waiting[],
+): readonly Waiting[] {
+  return [...new Map(waiting.toReversed().map((each) => [each.commit.runId, each])).values()].toReversed();
 }

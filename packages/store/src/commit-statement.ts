@@ -16,9 +16,8 @@ with input as materialized (
     artifacts jsonb, checkpoint jsonb, "currentStep" text, "progressMs" float8, progress boolean)
 ),
 locked as materialized (
-  select r.id, r.cancel_requested_at is null and (
-      (r.status = 'running' and r.pause_requested_at is null)
-      or (r.status = 'outcome_unknown' and i.supersedes is not null)) as may_start
+  select r.id, r.cancel_requested_at is null and r.pause_requested_at is null and (
+      r.status = 'running' or (r.status = 'outcome_unknown' and i.supersedes is not null)) as may_start
   from holdpoint.runs r join input i on i."runId" = r.id
   where r.tenant_id = $1::uuid and r.owner = i."workerId" and r.epoch = i.epoch and r.step_seq = i."stepSeq"
     and r.status in ('running', 'cancelling', 'outcome_unknown')
@@ -123,13 +122,16 @@ select ord, step_seq, started, status, cancel_requested, pause_requested, at as 
 
 /**
  * The row as it is now, to tell a lost answer from a lost run. `matched` counts the steps after $3 that are the ones this
- * commit would have written: late evidence and a person's word number steps of the same claim as well.
+ * commit would have written: late evidence and a person's word number steps of the same claim as well. An intent is
+ * this commit's only if its attempt ($5) is there: another of the same claim may look like it.
  */
 export const STEP_READ_BACK = statement(
   "read_back_step",
   `select r.owner, r.epoch, r.step_seq, false as started, r.status, r.cancel_requested_at is not null as cancel_requested,
      r.pause_requested_at is not null as pause_requested, holdpoint.clock() as now,
      (select count(*)::int from jsonb_array_elements($4::jsonb) with ordinality as t(body, n)
-      join holdpoint.steps s on s.run_id = r.id and s.seq = $3::int + t.n and s.body = t.body) as matched
+      join holdpoint.steps s on s.run_id = r.id and s.seq = $3::int + t.n and s.body = t.body
+      where s.kind <> 'intent' or exists (
+        select from holdpoint.attempts a where a.run_id = r.id and a.id = $5::uuid)) as matched
    from holdpoint.runs r where r.tenant_id = $1::uuid and r.id = $2::uuid`,
 );

@@ -132,6 +132,7 @@ async function readBack(store: Store, commit: StepCommit): Promise<CommitResult>
     commit.runId,
     commit.stepSeq,
     JSON.stringify(storableInput(bodies)),
+    commit.start?.attemptId ?? null,
   ]);
   if (row === undefined || row.owner !== commit.workerId || row.epoch !== commit.epoch) return { result: "replaced" };
   // The start may have been refused by itself.

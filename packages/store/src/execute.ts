@@ -4,17 +4,19 @@ import type { Statement, Store } from "./db.ts";
 
 /** How a failed statement is met, by its SQLSTATE. */
 export type FailureKind =
-  /** The data is refused: repeating is useless, and in a batch only the bad part fails. */
+  /** The data is refused: repeating is useless. */
   | "data"
   /** A deadlock, a serialization failure, a lock not granted in time: the same statement again. */
   | "repeat"
-  /** The connection broke or the server is going down: nobody knows whether the statement took effect. */
+  /** The connection broke, or the server is going down or is no primary any more: nobody knows whether it took effect. */
   | "connection"
   /** The server has no room: back off, claim nothing. */
   | "resources"
   | "other";
 
 const REPEAT_CODES = new Set(["40P01", "40001", "55P03"]);
+/** Read-only after a failover: the connection leads to a server that is a standby now; the pool drops it. */
+const READ_ONLY = "25006";
 const REPEATS = 5;
 const FIRST_PAUSE_MS = 10;
 
@@ -26,7 +28,7 @@ export function failureKind(error: unknown): FailureKind {
   if (REPEAT_CODES.has(code)) return "repeat";
   const group = code.slice(0, 2);
   if (group === "22" || group === "23") return "data";
-  if (group === "08" || group === "57") return "connection";
+  if (group === "08" || group === "57" || code === READ_ONLY) return "connection";
   return group === "53" ? "resources" : "other";
 }
 
@@ -56,8 +58,8 @@ export async function execute<Row extends pg.QueryResultRow>(
 }
 
 /**
- * Runs a statement over a batch. Where the server refuses the batch for its data, the batch is split until only the bad
- * item is alone; the others take effect.
+ * Runs a statement over a batch. Where the batch is refused (its data, its size, or what nobody has foreseen), it is
+ * split until only the bad item is alone; the others take effect.
  *
  * @returns for each item, in order, the rows that name it by `ord`, or the error that it alone caused.
  */
@@ -71,7 +73,7 @@ export async function executeBatch<Item, Row extends { ord: number }>(
       const rows = await run(part);
       for (const { ord } of part) results[ord] = rows.filter((row) => row.ord === ord);
     } catch (error) {
-      if (failureKind(error) !== "data" || part.length === 1) {
+      if (!mayBeOneItems(error) || part.length === 1) {
         for (const { ord } of part) results[ord] = asError(error);
         return;
       }
@@ -84,7 +86,13 @@ export async function executeBatch<Item, Row extends { ord: number }>(
   return results;
 }
 
-function asError(error: unknown): Error {
+function mayBeOneItems(error: unknown): boolean {
+  const kind = failureKind(error);
+  return kind === "data" || kind === "other";
+}
+
+/** Whatever was thrown, as an Error. */
+export function asError(error: unknown): Error {
   return error instanceof Error
     ? error
     : new Error("The database reported something that is no error", { cause: error });

@@ -27,3 +27,22 @@ export function showId(kind: IdKind, id: string): string {
 export function newOperationId(): string {
   return showId("operation", newId());
 }
+
+const LOGGED: Readonly<Record<string, IdKind>> = {
+  runId: "run",
+  sessionId: "session",
+  callId: "call",
+  attemptId: "attempt",
+  approvalId: "approval",
+  workerId: "worker",
+};
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** A log line's fields with the ids in them as people see them, so that what the api shows can be found in the logs. */
+export function showIds(line: Record<string, unknown>): Record<string, unknown> {
+  const shown = Object.entries(line).map(([field, value]) => {
+    const kind = LOGGED[field];
+    return [field, kind !== undefined && typeof value === "string" && UUID.test(value) ? showId(kind, value) : value];
+  });
+  return Object.fromEntries(shown);
+}

@@ -13,8 +13,8 @@ export {
   findUnclaimed,
   findWedged,
 } from "./candidates.ts";
-export type { Claim } from "./claim-runs.ts";
-export { claimRuns } from "./claim-runs.ts";
+export type { Claim, UnloadedRun } from "./claim-runs.ts";
+export { claimRuns, isUnloaded } from "./claim-runs.ts";
 export type { CommitGroup } from "./commit-group.ts";
 export { openCommitGroup } from "./commit-group.ts";
 export type { CommitResult, FinishedAttempt, Start, StepCommit } from "./commit-steps.ts";
@@ -27,10 +27,11 @@ export type { ApprovalDecision, DecideResult } from "./decide-approval.ts";
 export { decideApproval } from "./decide-approval.ts";
 export type { FailureKind } from "./execute.ts";
 export { failureKind } from "./execute.ts";
+export { findOwnRuns } from "./find-own-runs.ts";
 export type { Violation } from "./find-violations.ts";
 export { findViolations } from "./find-violations.ts";
 export type { IdKind } from "./ids.ts";
-export { ID_PREFIXES, newId, newOperationId, showId } from "./ids.ts";
+export { ID_PREFIXES, newId, newOperationId, showId, showIds } from "./ids.ts";
 export type { LoadedRun, SessionMessage } from "./load-run.ts";
 export { loadRun } from "./load-run.ts";
 export { loseAndRecover } from "./lose-runs.ts";
@@ -61,10 +62,11 @@ export type {
   DecisionRecord,
   Message,
   Move,
+  Moved,
   Settle,
   TransitionResult,
   Writes,
 } from "./transition.ts";
-export { transition, transitionOne } from "./transition.ts";
+export { sortResults, transition, transitionOne } from "./transition.ts";
 export type { Renewal, WorkerRegistration } from "./workers.ts";
 export { markExited, markGone, registerWorker, renewLease, retireWorker } from "./workers.ts";

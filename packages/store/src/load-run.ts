@@ -76,6 +76,7 @@ interface AttemptJson {
   readonly deadline_at: string;
   readonly first_started_at: string;
   readonly look_ups: number;
+  readonly error_class: string | null;
 }
 
 interface ApprovalJson {
@@ -103,6 +104,7 @@ export function loadedOf(row: LoadedJson): LoadedRun {
       startedAtMs: milliseconds(attempt.started_at),
       deadlineAtMs: milliseconds(attempt.deadline_at),
       keyFirstUsedAtMs: milliseconds(attempt.first_started_at),
+      repeatRefused: attempt.error_class !== null,
       lookUps: attempt.look_ups,
     })),
     approvals: row.approvals.map(approvalOf),
@@ -155,18 +157,18 @@ export const LOADED = `
       (select min(f.started_at) from holdpoint.attempts f where f.run_id = a.run_id and f.call_id = a.call_id))
     order by a.id), '[]')
    from holdpoint.attempts a where a.run_id = r.id and a.ended_at is null) as attempts,
-  (select coalesce(jsonb_agg(to_jsonb(p) order by p.id), '[]')
+  (select coalesce(jsonb_agg(to_jsonb(p) order by p.hold_seq, p.id), '[]')
    from holdpoint.approvals p where p.run_id = r.id) as approvals,
   (select coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'body', f.body) order by f.arrival), '[]')
    from holdpoint.inbox f where f.run_id = r.id and f.read_in_step is null) as unread,
   case when r.retry_of is null then '[]'::jsonb else
     (select coalesce(jsonb_agg(jsonb_build_object('callId', c.id, 'tool', c.tool, 'argsHash', c.args_hash,
-        'happened', case when s.body->>'result' = 'succeeded' then 'yes' else 'unknown' end,
+        'happened', case when s.kind = 'finding' or s.body->>'result' = 'succeeded' then 'yes' else 'unknown' end,
         'output', s.body->'output')), '[]')
      from holdpoint.runs o
      join holdpoint.calls c on c.run_id = o.id and c.effect->>'kind' = 'effect'
-     join holdpoint.steps s on s.run_id = o.id and s.kind = 'tool_result' and s.body->>'callId' = c.id::text
-       and s.body->>'result' in ('succeeded', 'not_established')
+     join holdpoint.steps s on s.run_id = o.id and s.body->>'callId' = c.id::text
+       and (s.kind = 'finding' or (s.kind = 'tool_result' and s.body->>'result' in ('succeeded', 'not_established')))
      where o.line = r.line and o.id <> r.id) end as line_effects,
   to_jsonb(holdpoint.clock())#>>'{}' as now`;
 

@@ -3,7 +3,7 @@ import { advance } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { type LoadedRun, loadRun } from "./load-run.ts";
-import { type Artifact, type Move, type Settle, transitionOne } from "./transition.ts";
+import { type Artifact, type Move, type Settle, transitionOne, type Writes } from "./transition.ts";
 
 /** What a worker that was replaced, or a call that outlived its run's cancel, brings home. */
 export interface LateEvidence {
@@ -30,15 +30,23 @@ const TRIES = 20;
  */
 export async function recordLateEvidence(store: Store, evidence: LateEvidence): Promise<LateEvidenceResult> {
   for (let tries = 0; tries < TRIES; tries += 1) {
-    const loaded = await loadRun(store, evidence.runId);
-    if (loaded === null) return "not_found";
-    const wasOpen = loaded.openAttempts.some(({ id }) => id === evidence.attemptId);
-    if (!wasOpen && !(await attemptExists(store, evidence))) return "not_found";
-    const moved = await transitionOne(store, wasOpen ? settling(loaded, evidence) : finding(loaded, evidence));
-    if (moved.result === "accepted") return wasOpen ? "settled" : "finding";
-    if (moved.result === "notFound") return "not_found";
+    const result = await attempt(store, evidence);
+    if (result !== null) return result;
   }
   throw new Error(`Run ${evidence.runId} changed ${TRIES} times while late evidence was being stored; try again`);
+}
+
+/** One try; null when the rows have changed since they were read. */
+async function attempt(store: Store, evidence: LateEvidence): Promise<LateEvidenceResult | null> {
+  const loaded = await loadRun(store, evidence.runId);
+  if (loaded === null) return "not_found";
+  const isOpen = loaded.openAttempts.some(({ id }) => id === evidence.attemptId);
+  const settledAs = isOpen ? null : await outcomeOf(store, evidence);
+  if (!isOpen && settledAs === null) return "not_found";
+  const move = settledAs === null ? settling(loaded, evidence) : finding(loaded, evidence, settledAs);
+  const moved = await transitionOne(store, move);
+  if (moved.result === "accepted") return isOpen ? "settled" : "finding";
+  return moved.result === "notFound" ? "not_found" : null;
 }
 
 function settling(loaded: LoadedRun, { workerId, attemptId, body, settle, artifacts }: LateEvidence): Move {
@@ -56,28 +64,36 @@ function settling(loaded: LoadedRun, { workerId, attemptId, body, settle, artifa
   };
 }
 
-function finding(loaded: LoadedRun, { workerId, attemptId, settle }: LateEvidence): Move {
-  const { outcome, externalRef, errorClass, errorCode } = settle;
-  const evidence: JsonValue = {
-    outcome,
-    externalRef: externalRef ?? null,
-    errorClass: errorClass ?? null,
-    errorCode: errorCode ?? null,
-  };
+/** What differs from how the attempt was settled is kept on the attempt; that it did happen, as a step as well. */
+function finding(loaded: LoadedRun, late: LateEvidence, settledAs: string): Move {
+  const { outcome, externalRef = null, errorClass = null, errorCode = null } = late.settle;
+  const evidence: JsonValue = { outcome, externalRef, errorClass, errorCode };
+  const isNews = HAPPENED.has(outcome) && !HAPPENED.has(settledAs);
   return {
     run: loaded.run,
     events: [{ type: "EffectSettled", by: "late_evidence", wasOpen: false }],
-    actor: { kind: "worker", id: workerId },
+    actor: { kind: "worker", id: late.workerId },
     reason: "late evidence about a settled attempt",
-    writes: { late: [{ attemptId, evidence }] },
+    writes: { late: [{ attemptId: late.attemptId, evidence }], ...(isNews ? happenedAfterAll(loaded, late) : {}) },
   };
 }
 
-async function attemptExists(store: Store, { runId, attemptId }: LateEvidence): Promise<boolean> {
-  return (await execute(store, ATTEMPT, [store.tenantId, runId, attemptId])).length > 0;
+/** Whoever plans an equal call, in this run or another of its line, must see that it has happened. */
+function happenedAfterAll(loaded: LoadedRun, { body, artifacts = [] }: LateEvidence): Writes {
+  const output = body.kind === "tool_result" ? body.output : null;
+  const step: StepBody = { kind: "finding", callId: body.callId, output };
+  const seq = loaded.run.stepSeq + 1;
+  return { steps: [step], checkpoint: advance(loaded.run.checkpoint, { seq, body: step }, loaded.calls), artifacts };
 }
 
-const ATTEMPT = statement(
-  "find_attempt",
-  "select id from holdpoint.attempts where tenant_id = $1::uuid and run_id = $2::uuid and id = $3::uuid",
+const HAPPENED: ReadonlySet<string> = new Set(["succeeded", "happened"]);
+
+async function outcomeOf(store: Store, { runId, attemptId }: LateEvidence): Promise<string | null> {
+  const [row] = await execute<{ outcome: string | null }>(store, OUTCOME, [store.tenantId, runId, attemptId]);
+  return row?.outcome ?? null;
+}
+
+const OUTCOME = statement(
+  "outcome_of_attempt",
+  "select outcome from holdpoint.attempts where tenant_id = $1::uuid and run_id = $2::uuid and id = $3::uuid",
 );

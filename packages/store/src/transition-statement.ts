@@ -80,7 +80,7 @@ with input as materialized (
   select * from jsonb_to_recordset($2::jsonb) as i(
     ord int, "runId" uuid, expected int, "stepSeq" int, "fenceOwner" uuid, "fenceEpoch" int, "notAfter" jsonb,
     "actorKind" text, "actorId" text, reason text, next jsonb, takeovers int, "attemptDelta" int, log jsonb,
-    "closesApprovals" boolean, "resumedFrom" jsonb, checkpoint jsonb, "currentStep" text, facts jsonb, messages jsonb, steps jsonb,
+    "closesApprovals" boolean, "resumedFrom" jsonb, checkpoint jsonb, "currentStep" text, "progressMs" float8, facts jsonb, messages jsonb, steps jsonb,
     settles jsonb, "lookUps" jsonb, requests jsonb, approvals jsonb, decisions jsonb, artifacts jsonb, late jsonb)
 ),
 locked as materialized (
@@ -104,7 +104,8 @@ moved as (
       when i.next->>'status' = r.status or 'paused' in (i.next->>'status', r.status)
         then coalesce(r.hold_seq, r.version + jsonb_array_length(i.log))
       else r.version + jsonb_array_length(i.log) end,
-    progress_due_at = case when i.next->>'owner' is not null then r.progress_due_at end,
+    progress_due_at = case when i.next->>'owner' is not null then
+      coalesce(holdpoint.clock() + i."progressMs" * interval '1 millisecond', r.progress_due_at) end,
     checkpoint = coalesce(nullif(i.checkpoint, 'null'::jsonb), r.checkpoint),
     current_step = coalesce(i."currentStep", r.current_step),
     ${SETS},
@@ -136,8 +137,10 @@ ${STEPPED},
 ${APPROVALS},
 ${SETTLED},
 looked_up as (
-  update holdpoint.attempts a set look_ups = a.look_ups + 1
-  from moved m cross join lateral jsonb_to_recordset(m."lookUps") as t("attemptId" uuid)
+  update holdpoint.attempts a set look_ups = a.look_ups + 1, error_class = coalesce(t."errorClass", a.error_class),
+    error_code = coalesce(t."errorCode", a.error_code)
+  from moved m
+  cross join lateral jsonb_to_recordset(m."lookUps") as t("attemptId" uuid, "errorClass" text, "errorCode" text)
   where a.run_id = m.run_id and a.id = t."attemptId" and a.ended_at is null
 ),
 reported as (

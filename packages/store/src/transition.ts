@@ -1,7 +1,7 @@
 import type { Actor, Checkpoint, JsonValue, Rule, RunEvent, RunState, StepBody } from "@holdpoint/core";
 import { reduce, storable } from "@holdpoint/core";
 import type { Store } from "./db.ts";
-import { execute, executeBatch, failureKind } from "./execute.ts";
+import { asError, execute, executeBatch, failureKind } from "./execute.ts";
 import { findRow } from "./find-row.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
 import { READ_BACK, SKIPPING, WAITING } from "./transition-statement.ts";
@@ -60,13 +60,20 @@ export interface Writes {
   readonly messages?: readonly Message[];
   readonly steps?: readonly StepBody[];
   readonly settles?: readonly Settle[];
-  readonly lookUps?: readonly { readonly attemptId: string }[];
+  /** Look-ups that were made, and repeats that were turned down (with their class and code); the attempts stay open. */
+  readonly lookUps?: readonly {
+    readonly attemptId: string;
+    readonly errorClass?: string;
+    readonly errorCode?: string;
+  }[];
   readonly requests?: readonly ApprovalRequest[];
   readonly approvals?: readonly ApprovalChange[];
   readonly decisions?: readonly DecisionRecord[];
   readonly artifacts?: readonly Artifact[];
   readonly checkpoint?: Checkpoint;
   readonly currentStep?: string;
+  /** Where the owner goes on with the run: its next progress is due within this time, in milliseconds. */
+  readonly progressMs?: number;
   /** What a worker that was replaced reports about an attempt that somebody settled before. */
   readonly late?: readonly { readonly attemptId: string; readonly evidence: JsonValue }[];
 }
@@ -103,13 +110,14 @@ export type TransitionResult =
  * Moves runs, each by its own events: the one function that changes a status. Per run it is all or nothing; runs do not
  * depend on each other. `skipLocked` passes over runs that somebody else is moving (sweeps).
  *
- * @throws when a run's data is refused by the database, or the database cannot be reached.
+ * @returns for each move, in order, its result, or the error that it met: its data is refused, or the database cannot be
+ * reached.
  */
 export async function transition(
   store: Store,
   moves: readonly Move[],
   options: { readonly skipLocked?: boolean } = {},
-): Promise<readonly TransitionResult[]> {
+): Promise<readonly (TransitionResult | Error)[]> {
   const reduced = moves.map(reduceMove);
   const pending = reduced.flatMap((item, index) => ("input" in item ? [{ index, input: item.input }] : []));
   const outcomes = await executeBatch<(typeof pending)[number], TransitionRow>(pending, (items) =>
@@ -122,17 +130,39 @@ export async function transition(
     reduced.map(async (item, index) => {
       if (!("input" in item)) return item;
       const outcome = outcomes[pending.findIndex((each) => each.index === index)];
-      if (outcome instanceof Error) return readBack(store, item.input, outcome);
+      if (outcome instanceof Error) return readBack(store, item.input, outcome).catch(asError);
       const row = outcome?.[0];
-      return row === undefined ? conflict(store, item.input.runId) : { result: "accepted", run: runOf(row.run) };
+      if (row === undefined) return conflict(store, item.input.runId).catch(asError);
+      return { result: "accepted", run: runOf(row.run) };
     }),
   );
 }
 
-/** One move; see `transition`. */
+/**
+ * One move; see `transition`.
+ *
+ * @throws when the run's data is refused by the database, or the database cannot be reached.
+ */
 export async function transitionOne(store: Store, move: Move): Promise<TransitionResult> {
   const [result] = await transition(store, [move]);
+  if (result instanceof Error) throw result;
   return result ?? { result: "notFound" };
+}
+
+/** What became of a batch, for whoever has nothing to do about the runs that did not move. */
+export interface Moved {
+  /** The runs that moved, as they are now. */
+  readonly moved: readonly Run[];
+  /** What kept single runs from moving. */
+  readonly errors: readonly Error[];
+}
+
+/** Sorts the results of a `transition`. */
+export function sortResults(results: readonly (TransitionResult | Error)[]): Moved {
+  return {
+    moved: results.flatMap((each) => (!(each instanceof Error) && each.result === "accepted" ? [each.run] : [])),
+    errors: results.filter((each) => each instanceof Error),
+  };
 }
 
 type TransitionRow = { ord: number; run: RunJson };
@@ -165,6 +195,7 @@ function reduceMove(move: Move): TransitionResult | { input: Input } {
 const NO_WRITES = {
   checkpoint: null,
   currentStep: null,
+  progressMs: null,
   facts: [],
   messages: [],
   steps: [],

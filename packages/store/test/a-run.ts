@@ -1,7 +1,9 @@
 import { type Actor, type AgentRef, type Call, EMPTY_CHECKPOINT, type JsonValue, type StepBody } from "@holdpoint/core";
 import {
+  type Claim,
   claimRuns,
   createSession,
+  isUnloaded,
   type LoadedRun,
   newId,
   newOperationId,
@@ -44,9 +46,17 @@ export async function aWorker(store: Store, leaseMs = 15_000): Promise<string> {
   return id;
 }
 
+/** Claims runs; fails where it is not known whether one was. */
+export async function claimAll(store: Store, claims: Claim): Promise<readonly LoadedRun[]> {
+  return (await claimRuns(store, claims)).map((claimed) => {
+    if (isUnloaded(claimed)) throw claimed.error;
+    return claimed;
+  });
+}
+
 /** Claims a run that must be free. */
 export async function claim(store: Store, runId: string, workerId: string): Promise<LoadedRun> {
-  const [claimed] = await claimRuns(store, { runIds: [runId], workerId, progressMs: 60_000, mayTakeSuspect: true });
+  const [claimed] = await claimAll(store, { runIds: [runId], workerId, progressMs: 60_000, mayTakeSuspect: true });
   if (claimed === undefined) throw new Error(`run ${runId} was not claimed`);
   return claimed;
 }

@@ -172,7 +172,7 @@ test("an expired request is refused as expired after its deadline was swept", as
   const asking = await anAskingRun(bench.store);
   await moveClock(bench.url, MINUTE_MS + 1);
   const [due] = (await findOverdue(bench.store, 10)).filter(({ run }) => run.id === asking.run.id);
-  expect(due?.approvals).toEqual([{ id: asking.request.id, deadlineMs: expect.any(Number) }]);
+  expect(due?.approvals).toEqual([{ id: asking.request.id, deadlineMs: expect.any(Number), onDeadline: "reject" }]);
   await moved(bench.store, {
     run: due?.run ?? asking.run,
     actor: SWEEPER,

@@ -1,5 +1,6 @@
 import pg from "pg";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { executeBatch } from "../src/execute.ts";
 import { failureKind } from "../src/index.ts";
 
 function fromServer(code: string): Error {
@@ -17,6 +18,8 @@ test.each([
   ["57P01", "connection"],
   ["57014", "connection"],
   ["08006", "connection"],
+  ["25006", "connection"],
+  ["54000", "other"],
   ["53100", "resources"],
   ["42P01", "other"],
 ])("what the server says with %s is met as: %s", (code, kind) => {
@@ -34,4 +37,38 @@ test("a client's time-out without a code is a broken connection", () => {
 test("a mistake of the program is nothing that passes", () => {
   expect(failureKind(new TypeError("undefined is not a function"))).toBe("other");
   expect(failureKind(new RangeError("A batch takes at most one commit per run"))).toBe("other");
+});
+
+describe("executeBatch", () => {
+  /** Which items took effect, in which statements, and which failed, where a statement with item 3 fails like this. */
+  async function outcome(error: Error) {
+    const sent: (readonly number[])[] = [];
+    const results = await executeBatch([0, 1, 2, 3, 4, 5, 6, 7], async (items) => {
+      sent.push(items.map(({ item }) => item));
+      if (items.some(({ item }) => item === 3)) throw error;
+      return items.map(({ ord }) => ({ ord }));
+    });
+    const failed = results.flatMap((result, ord) => (result instanceof Error ? [ord] : []));
+    return { sent, failed };
+  }
+
+  test.each([
+    ["its data", fromServer("22P02")],
+    ["its size", fromServer("54000")],
+    ["what nobody has foreseen", fromServer("XX000")],
+    ["being more than can be sent", new RangeError("Invalid string length")],
+  ])("splits what is refused for %s until only the bad item fails", async (_why, error) => {
+    const { sent, failed } = await outcome(error);
+    expect(failed).toEqual([3]);
+    expect(sent).toEqual([[0, 1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 3], [0, 1], [2, 3], [2], [3], [4, 5, 6, 7]]);
+  });
+
+  test.each([
+    ["a connection breaks", fromServer("25006")],
+    ["there is no room", fromServer("53100")],
+  ])("sends nothing again when %s: that is no item's fault", async (_why, error) => {
+    const { sent, failed } = await outcome(error);
+    expect(failed).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(sent).toHaveLength(1);
+  });
 });

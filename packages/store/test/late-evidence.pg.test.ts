@@ -10,6 +10,7 @@ import {
   recordLateEvidence,
   requestCancel,
   type Store,
+  submitRun,
   transitionOne,
 } from "../src/index.ts";
 import { ALICE, aCall, aCommit, aStart, aWorker, claim, OPERATOR } from "./a-run.ts";
@@ -94,7 +95,11 @@ test("a look-up's step commits while evidence waits: the evidence becomes a find
   expect(late).toBe("finding");
   const { run, steps } = await reload(bench.store, unknown.run.id);
   expect(run.state).toMatchObject({ status: "running", owner: ownerOf(claimed).id, openAttempts: 0 });
-  expect(steps.map(({ body }) => body.kind)).toEqual(["model_reply", "intent", "did_not_happen"]);
+  expect(steps.map(({ body }) => body.kind)).toEqual(["model_reply", "intent", "did_not_happen", "finding"]);
+  // The owner has not seen it yet: nothing that it starts on what it knows is taken.
+  const known = { ...claimed, run: { ...claimed.run, stepSeq: claimed.run.stepSeq + 1 } };
+  const [next] = await commitSteps(bench.store, [aCommit(known, { start: aStart(unknown.call, 2) })]);
+  expect(next).toEqual({ result: "reload" });
   expect(await attempt(unknown.attemptId)).toMatchObject({
     outcome: "did_not_happen",
     late_evidence: { outcome: "happened", externalRef: "re_1", errorClass: null, errorCode: null },
@@ -227,6 +232,11 @@ test("evidence after the end is kept as a finding, and the run does not move", a
     settled_by: "person:olga",
     late_evidence: { outcome: "happened" },
   });
+  const { sessionId, agent, id: retryOf } = ended;
+  const again = await submitRun(bench.store, { sessionId, agent, goal: null, actor: ALICE, retryOf });
+  if (again.result !== "submitted") throw new Error(again.result);
+  const { lineEffects } = await claim(bench.store, again.run.id, await aWorker(bench.store));
+  expect(lineEffects).toContainEqual(expect.objectContaining({ callId: unknown.call.id, happened: "yes" }));
 });
 
 test("the same evidence twice keeps the first", async () => {

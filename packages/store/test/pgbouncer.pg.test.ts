@@ -9,18 +9,9 @@ import { join } from "node:path";
 import { createTestDatabase, waitFor } from "@holdpoint/testkit";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  claimRuns,
-  commitSteps,
-  findViolations,
-  openStore,
-  type Run,
-  recordFact,
-  renewLease,
-  type Store,
-} from "../src/index.ts";
+import { commitSteps, findViolations, openStore, type Run, recordFact, renewLease, type Store } from "../src/index.ts";
 import { testLifecycle } from "./a-lifecycle.ts";
-import { ALICE, aCommit, aReply, aRun, aWorker } from "./a-run.ts";
+import { ALICE, aCommit, aReply, aRun, aWorker, claimAll } from "./a-run.ts";
 import { endBy, reload } from "./a-status.ts";
 
 const PROGRAM = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/opt/homebrew/bin/pgbouncer"].find(existsSync);
@@ -61,7 +52,7 @@ describe.skipIf(PROGRAM === undefined)("behind a pooler in transaction mode", ()
         const claimed = [];
         for (const { id } of runs) {
           claimed.push(
-            ...(await claimRuns(opened.store, { runIds: [id], workerId, progressMs: 60_000, mayTakeSuspect: true })),
+            ...(await claimAll(opened.store, { runIds: [id], workerId, progressMs: 60_000, mayTakeSuspect: true })),
           );
           await recordFact(opened.store, { runId: id, kind: "message", text: "well?", actor: ALICE });
           expect(await renewLease(opened.store, workerId, 15_000)).toMatchObject({ renewed: true });

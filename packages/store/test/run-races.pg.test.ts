@@ -3,7 +3,6 @@ import pg from "pg";
 import { expect, test } from "vitest";
 import {
   type Claim,
-  claimRuns,
   commitSteps,
   decideApproval,
   findForsaken,
@@ -23,7 +22,20 @@ import {
   transition,
   transitionOne,
 } from "../src/index.ts";
-import { AGENT, ALICE, aCall, aCommit, aReply, aRun, aStart, aWorker, claim, MANAGER, SWEEPER } from "./a-run.ts";
+import {
+  AGENT,
+  ALICE,
+  aCall,
+  aCommit,
+  aReply,
+  aRun,
+  aStart,
+  aWorker,
+  claim,
+  claimAll,
+  MANAGER,
+  SWEEPER,
+} from "./a-run.ts";
 import { aClaimedRun, aHeldRun, anAskingRun, aPlannedRun, lose, ownerOf, QUESTION, RUNS, reload } from "./a-status.ts";
 import { deadlocksOf, reachesWait, useBench } from "./a-store.ts";
 
@@ -81,7 +93,7 @@ test("a claim whose snapshot is older than a fact loads the run again and misses
   expect(await recordFact(bench.store, answer)).toMatchObject({ run: { state: { status: "queued" } } });
   const workerId = await aWorker(bench.store);
   const claimed = await gate.whileShut(
-    (store) => claimRuns(store, claiming(workerId, run.id)),
+    (store) => claimAll(store, claiming(workerId, run.id)),
     () => recordFact(bench.store, { ...answer, kind: "message", text: "and hurry" }),
   );
   expect(claimed).toMatchObject([{ run: { version: 6, state: { status: "running" } } }]);
@@ -95,7 +107,7 @@ test("a claim whose snapshot is older than the last owner's steps and loss loads
   const workerId = await aWorker(bench.store);
   const call = aCall();
   const claimed = await gate.whileShut(
-    (store) => claimRuns(store, claiming(workerId, run.id)),
+    (store) => claimAll(store, claiming(workerId, run.id)),
     async () => {
       const first = await claim(bench.store, run.id, await aWorker(bench.store));
       await commitSteps(bench.store, [aCommit(first, { steps: [aReply([call])], calls: [call] })]);
@@ -115,7 +127,7 @@ test("claims against steps, facts and losses never load less than their row has"
   let claims = 0;
   const work = async (workerId: string) => {
     while (claims < enough) {
-      const loaded = await claimRuns(bench.store, { ...claiming(workerId, ""), runIds: runs.map(({ id }) => id) });
+      const loaded = await claimAll(bench.store, { ...claiming(workerId, ""), runIds: runs.map(({ id }) => id) });
       for (const each of loaded) {
         claims += 1;
         expect(each.steps).toHaveLength(each.run.stepSeq);
@@ -150,7 +162,7 @@ test("claims against steps, facts and losses never load less than their row has"
 test("two workers take over at once: one has the run, the other nothing", async () => {
   const lost = await lose(bench.store, (await aClaimedRun(bench.store)).run);
   const workers = [await aWorker(bench.store), await aWorker(bench.store)];
-  const claims = await Promise.all(workers.map((id) => claimRuns(bench.store, claiming(id, lost.id))));
+  const claims = await Promise.all(workers.map((id) => claimAll(bench.store, claiming(id, lost.id))));
   expect(claims.flat()).toHaveLength(1);
   expect(claims.flat()[0]?.run).toMatchObject({ epoch: 2, state: { takeovers: 1 } });
 });
@@ -172,7 +184,10 @@ test("one run twice in a batch of moves: one is accepted, the other is told of t
     writes: { facts: [{ id: newId(), body: { kind: "message", from: "alice", text } as const }] },
   });
   const results = await transition(bench.store, [say("one"), say("other")]);
-  expect(results.map(({ result }) => result).sort()).toEqual(["accepted", "conflict"]);
+  expect(results.map((each) => ("result" in each ? each.result : each.message)).sort()).toEqual([
+    "accepted",
+    "conflict",
+  ]);
   expect((await reload(bench.store, claimed.run.id)).unread).toHaveLength(1);
 });
 

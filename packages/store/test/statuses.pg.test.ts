@@ -1,7 +1,7 @@
 import { type RunEvent, reduce, STATUSES } from "@holdpoint/core";
 import { expect, test } from "vitest";
-import { claimRuns, requestCancel } from "../src/index.ts";
-import { ALICE, aWorker } from "./a-run.ts";
+import { requestCancel } from "../src/index.ts";
+import { ALICE, aWorker, claimAll } from "./a-run.ts";
 import { RUNS, reload } from "./a-status.ts";
 import { useBench } from "./a-store.ts";
 
@@ -13,7 +13,7 @@ test.each(STATUSES)("a claim of a %s run is what core's table says", async (stat
   const workerId = await aWorker(bench.store);
   const event: RunEvent = { type: "Claimed", owner: workerId };
   const decision = reduce(before.state, event, { kind: "worker", id: workerId });
-  const [claimed] = await claimRuns(bench.store, {
+  const [claimed] = await claimAll(bench.store, {
     runIds: [before.id],
     workerId,
     progressMs: 60_000,

@@ -2,7 +2,6 @@ import { moveClock } from "@holdpoint/testkit";
 import { afterEach, expect, test } from "vitest";
 import {
   type Candidate,
-  claimRuns,
   findForsaken,
   findIdleCancelling,
   findLookUpsDue,
@@ -20,7 +19,7 @@ import {
   requestPause,
   retireWorker,
 } from "../src/index.ts";
-import { ALICE, aReply, aRun, aWorker, claim, OPERATOR, SWEEPER } from "./a-run.ts";
+import { ALICE, aReply, aRun, aWorker, claim, claimAll, OPERATOR, SWEEPER } from "./a-run.ts";
 import {
   aClaimedRun,
   aHeldRun,
@@ -248,12 +247,12 @@ test("suspects are claimed one at a time, and only by a process that has none", 
   const harmless = await aRun(bench.store);
   const runIds = [...suspects.map(({ id }) => id), harmless.id];
   const request = { runIds, workerId: await aWorker(bench.store), progressMs: 60_000 };
-  const without = await claimRuns(bench.store, { ...request, mayTakeSuspect: false });
+  const without = await claimAll(bench.store, { ...request, mayTakeSuspect: false });
   expect(without.map(({ run }) => run.id)).toEqual([harmless.id]);
-  const first = await claimRuns(bench.store, { ...request, mayTakeSuspect: true });
+  const first = await claimAll(bench.store, { ...request, mayTakeSuspect: true });
   expect(first.map(({ run }) => run.id)).toEqual([suspects.map(({ id }) => id).sort()[0]]);
   expect(first[0]?.run.state.takeovers).toBe(2);
-  const next = await claimRuns(bench.store, { ...request, mayTakeSuspect: true });
+  const next = await claimAll(bench.store, { ...request, mayTakeSuspect: true });
   expect(next.map(({ run }) => run.id)).toEqual([suspects.map(({ id }) => id).sort()[1]]);
 });
 
@@ -262,7 +261,7 @@ test("a claim gives a batch in order of the ids, and a run that is not there or 
   const taken = await aClaimedRun(bench.store);
   const done = await endBy(bench.store, await aClaimedRun(bench.store));
   const runIds = [done.id, taken.run.id, ...runs.map(({ id }) => id).reverse()];
-  const claimed = await claimRuns(bench.store, {
+  const claimed = await claimAll(bench.store, {
     runIds,
     workerId: await aWorker(bench.store),
     progressMs: 60_000,

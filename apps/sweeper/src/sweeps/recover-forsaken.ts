@@ -1,5 +1,5 @@
 import { findForsaken, loseAndRecover, markGone } from "@holdpoint/store";
-import { type Sweep, wake } from "../sweep.ts";
+import { NOTHING, type Sweep, wake } from "../sweep.ts";
 
 /** Workers whose lease and grace are over are gone; their runs are lost, and go on with somebody else. */
 export const recoverForsaken: Sweep = {
@@ -7,10 +7,13 @@ export const recoverForsaken: Sweep = {
   run: async ({ store, publisher, id, graceMs, limit }) => {
     await markGone(store, graceMs, limit);
     const forsaken = await findForsaken(store, limit);
-    if (forsaken.length === 0) return { found: 0, moved: 0 };
+    if (forsaken.length === 0) return NOTHING;
     const runs = forsaken.map(({ run }) => run);
-    const moved = await loseAndRecover(store, runs, { actor: { kind: "sweeper", id }, reason: "owner_gone" });
+    const { moved, errors } = await loseAndRecover(store, runs, {
+      actor: { kind: "sweeper", id },
+      reason: "owner_gone",
+    });
     await wake(publisher, moved);
-    return { found: forsaken.length, moved: moved.length };
+    return { found: forsaken.length, moved: moved.length, errors };
   },
 };

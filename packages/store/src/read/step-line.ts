@@ -18,6 +18,8 @@ export function stepLine(step: StepInShort, tool: string | null): string {
       return `${name}: attempt ${step.attempt} failed (${step.errorClass}, ${step.code})`;
     case "did_not_happen":
       return `${name}: attempt ${step.attempt} did not happen, says its look-up`;
+    case "finding":
+      return `${name}: happened after all, says late evidence`;
     case "tool_result":
       return `${name}: ${step.result.replaceAll("_", " ")}`;
     case "message":
