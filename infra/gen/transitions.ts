@@ -50,7 +50,7 @@ export function readTransitions(): {
 }
 
 /** An event as arrows and rows name it: an operator's choices by themselves. */
-export function labelOf(event: RunEvent): string {
+function labelOf(event: RunEvent): string {
   return event.type === "OperatorDecided" ? event.choice : event.type;
 }
 

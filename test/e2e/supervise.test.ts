@@ -20,14 +20,15 @@ afterEach(() => {
 afterAll(() => database[Symbol.asyncDispose]());
 
 const LEASE = { HOLDPOINT_LEASE_MS: "3000", HOLDPOINT_RENEW_MS: "500", HOLDPOINT_DRAIN_MS: "500" };
+const OUTSIDE = { OUTSIDE_URL: "http://127.0.0.1:1" };
 
 /** A worker whose servers are behind a proxy; it has started. */
 async function startBehind(url: string, env: Record<string, string> = {}) {
   const program = startProgram("worker", ["--agents", CLOSING_AGENTS], {
     ...LEASE,
+    ...OUTSIDE,
     ...env,
     HOLDPOINT_DATABASE_URL: url,
-    OUTSIDE_URL: "http://127.0.0.1:1",
   });
   const hasStarted = () => program.output().includes('"event":"worker.started"');
   await waitFor(hasStarted, { deadlineMs: 30_000, what: "the worker to start" });
@@ -70,7 +71,7 @@ test("a process that cannot be started is tried again", async () => {
     check: async () => true,
     [Symbol.asyncDispose]: async () => undefined,
   };
-  Object.assign(process.env, LEASE, { HOLDPOINT_DATABASE_URL: database.url, OUTSIDE_URL: "http://127.0.0.1:1" });
+  Object.assign(process.env, LEASE, OUTSIDE, { HOLDPOINT_DATABASE_URL: database.url, HOLDPOINT_LOG_LEVEL: "error" });
   process.execPath = resolve(import.meta.dirname, "no-such-program");
   const agents = new URL(`file://${AGENTS}`).href;
   const supervisor = supervise({ agents, processes: 1, slots: 1, store, publisher, log });

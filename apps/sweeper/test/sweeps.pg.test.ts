@@ -288,6 +288,7 @@ describe("deadlines", () => {
   // What the hold says is what the first of its requests says.
   test.each([
     ["reject", ["operator", "reject"], ["withdrawn", "expired"], "waiting_operator"],
+    ["reject", ["reject", "operator"], ["expired", "withdrawn"], "waiting_operator"],
     ["operator", ["operator", "reject"], ["withdrawn", "expired"], "waiting_operator"],
     ["operator", ["reject", "reject"], ["expired", "expired"], "queued"],
   ] as const)("of a hold that says %s, requests that say %s end as they say: %s", async (says, own, ends, status) => {

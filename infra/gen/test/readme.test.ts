@@ -16,7 +16,9 @@ test("every document that a document points at is there", () => {
 });
 
 test("every test file that ARCHITECTURE names is there", () => {
-  const named = [...read("ARCHITECTURE.md").matchAll(/`(?:(core|store|runtime)\/)(test\/[\w.-]+\.ts|src\/[\w.-]+\.ts)`/g)];
+  const named = [
+    ...read("ARCHITECTURE.md").matchAll(/`(?:(core|store|runtime)\/)(test\/[\w.-]+\.ts|src\/[\w.-]+\.ts)`/g),
+  ];
   expect(named.length).toBeGreaterThan(10);
   for (const [, room, path] of named) expect(read(`packages/${room}/${path}`)).not.toBe("");
 });

@@ -47,11 +47,6 @@ export function operatorDecided(choice: OperatorChoice, notEstablished = 0): Run
   return { type: "OperatorDecided", choice, notEstablished };
 }
 
-/** The variants of one kind of event. */
-export function eventsOf(type: EventType): readonly RunEvent[] {
-  return ALL_EVENTS.filter((event) => event.type === type);
-}
-
 /** Somebody who may raise this event. */
 export function raiserOf(event: RunEvent): ActorKind {
   const kind = ACTOR_KINDS.find((candidate) => mayRaise(event, candidate));

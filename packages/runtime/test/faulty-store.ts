@@ -1,7 +1,7 @@
 import type { Store } from "@holdpoint/store";
 
 /** What a statement brings. */
-export interface Answer {
+interface Answer {
   readonly rows: Record<string, unknown>[];
 }
 

@@ -128,7 +128,7 @@ describe("a cancel", () => {
     };
     await waitFor(isLeft, soon("the run to be left to on-call"));
     expect((await fleet.load(id)).run.state.nextReconcileAt).toBeNull();
-    expect(await lastTransition(id)).toMatchObject({ reason: "cancel_requested" });
+    expect(await lastTransition(id)).toMatchObject({ reason: "may_not_start" });
     expect(pay.executed).toHaveLength(1);
     const [open] = (await fleet.load(id)).openAttempts;
     await fleet.order(id, { choice: "not_established", attemptIds: [open?.id ?? ""] });
@@ -342,7 +342,7 @@ describe("races", () => {
     ]);
     const after = await fleet.load(id);
     expect(after.run.state).toEqual(ended.state);
-    expect(story(after)).toEqual(["model_reply", "intent pay 1", "pay not_established"]);
+    expect(story(after)).toEqual(["model_reply", "intent pay 1", "pay not_established", "finding"]);
     expect(await lastTransition(id)).toMatchObject({
       event: "EffectSettled",
       from_status: "cancelled",

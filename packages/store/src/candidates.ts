@@ -17,7 +17,7 @@ export interface OverdueRun extends Candidate {
 }
 
 /** An approval request that nobody has decided. */
-export interface PendingApproval {
+interface PendingApproval {
   readonly id: string;
   readonly deadlineMs: number;
   readonly onDeadline: ApprovalRequest["onDeadline"];
