@@ -1,4 +1,4 @@
-import type { EventType, FactKind, OperatorChoice, RunEvent, SettledBy } from "../src/event.ts";
+import type { FactKind, OperatorChoice, RunEvent, SettledBy } from "../src/event.ts";
 import { ACTOR_KINDS, type ActorKind, mayRaise, OPERATOR_CHOICES } from "../src/event.ts";
 import { reduce } from "../src/reduce.ts";
 import type { RunState } from "../src/state.ts";
