@@ -45,7 +45,8 @@ async function submitted(count: number): Promise<readonly string[]> {
   const worker = await fleet.start(AGENT);
   await worker.drain(0);
   const runs = await Promise.all(Array.from({ length: count }, () => fleet.submitQuietly(AGENT)));
-  return runs.map(({ id }) => id);
+  // In the order in which a claim takes them.
+  return runs.map(({ id }) => id).sort();
 }
 
 async function suspect(runIds: readonly string[]): Promise<void> {
