@@ -34,6 +34,31 @@ function judge(requests: readonly RequestedCall[], policy: Policy = null) {
 }
 
 describe("judgeCalls", () => {
+  test("freezes what can be stored and read back: a value that is not there leaves no key", () => {
+    const noted = defineTool({
+      name: "send_refund",
+      description: "Sends money back",
+      // A schema may give `undefined`, which is no JSON.
+      input: z.object({
+        note: z
+          .string()
+          .nullish()
+          .transform((note) => note ?? undefined),
+      }) as unknown as z.ZodType<{ note: string }>,
+      effect: "unsafe",
+      execute: async () => "sent",
+    });
+    const agent = anAgent({ tools: [noted] });
+    const [call] = judgeCalls(agent, [request({ note: null })], { turn: 1, requester: "alice" });
+    expect(call?.args).toStrictEqual({});
+    expect(call?.argsHash).toBe(hashOf("send_refund", {}));
+  });
+
+  test("cuts a name that the model made up to the length that tools may have", () => {
+    const [call] = judge([request({}, { tool: "x".repeat(3_000) })]);
+    expect(call).toMatchObject({ tool: "x".repeat(64), verdict: { kind: "invalid" } });
+  });
+
   test.each([
     ["null", null],
     ["an array", [1]],

@@ -360,3 +360,21 @@ test("a plain message while an approval is pending decides nothing", async () =>
   });
   expect(await approval(asking.request.id)).toMatchObject([{ state: "pending" }]);
 });
+
+test("requests are in the order of their holds, whatever the clock of the worker that asked", async () => {
+  const { run, request, call } = await anAskingRun(bench.store);
+  const newer = "00000000-0000-7000-8000-000000000001";
+  await bench.sql("update holdpoint.approvals set state = 'withdrawn' where id = $1", [request.id]);
+  await bench.sql(
+    `insert into holdpoint.approvals (tenant_id, id, run_id, call_id, hold_seq, tool, args, args_hash, rule, roles, users,
+       excluded, state, requested_at, deadline, on_deadline, valid_for_ms)
+     select tenant_id, $2, run_id, call_id, hold_seq + 2, tool, args, args_hash, rule, roles, users, excluded, 'pending',
+       requested_at, deadline, on_deadline, valid_for_ms from holdpoint.approvals where id = $1`,
+    [request.id, newer],
+  );
+  const { approvals } = await reload(bench.store, run.id);
+  expect(approvals.map(({ id, callId }) => [id, callId])).toEqual([
+    [request.id, call.id],
+    [newer, call.id],
+  ]);
+});

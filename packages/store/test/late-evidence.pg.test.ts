@@ -286,3 +286,13 @@ test("an end with an open attempt is refused, whoever asks for it", async () => 
     (await lose(bench.store, (await claim(bench.store, seen.id, await aWorker(bench.store))).run)).state.status,
   ).toBe("outcome_unknown");
 });
+
+test("an owner that settles an attempt and goes on has its time for the next progress anew", async () => {
+  const unknown = await anUnknownRun(bench.store);
+  const claimed = await claim(bench.store, unknown.run.id, await aWorker(bench.store));
+  const move = lookUpSays(claimed, unknown);
+  const progressMs = 900_000;
+  const settled = await moved(bench.store, { ...move, writes: { ...move.writes, progressMs } });
+  expect(settled.state.status).toBe("running");
+  expect((settled.progressDueAtMs ?? 0) - (claimed.run.progressDueAtMs ?? 0)).toBeGreaterThan(progressMs / 2);
+});
