@@ -405,11 +405,20 @@ describe("while the queue does not answer", () => {
     const options = { store, publisher, id: "s1", sweepMs: 50, graceMs: 5_000, limit: 100, log };
     const sweeping = runSweeper(options, stop.signal);
     await waitFor(() => asked > 0, { deadlineMs: 10_000, what: "the queue to be asked" });
-    const due = await moved({ type: "Released", retryAt: { inMs: 1 } });
-    await waitFor(async () => (await statusOf(due)) === "queued", { deadlineMs: 10_000, what: "the retry to be due" });
+    const aRetryGoesOn = async () => {
+      const due = await moved({ type: "Released", retryAt: { inMs: 1 } });
+      await waitFor(async () => (await statusOf(due)) === "queued", {
+        deadlineMs: 10_000,
+        what: "the retry to be due",
+      });
+    };
+    // Both wake-up sweeps may have something to ask for; once they have asked, they ask nothing more while they wait.
+    await aRetryGoesOn();
+    const askedAtFirst = asked;
+    await aRetryGoesOn();
     stop.abort();
     hung.resolve(null);
     await sweeping;
-    expect(asked).toBe(1);
+    expect(asked).toBe(askedAtFirst);
   });
 });
