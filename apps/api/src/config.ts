@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import {
-  queueProblem,
+  checkQueue,
   readEnvironment,
   SERVER_ENV,
   SERVER_USAGE,
@@ -40,10 +40,7 @@ const Env = z
       .default(4080),
     HOLDPOINT_API_TOKENS: z.string({ error: "is missing: token=user:role,role;… (see --help)" }).transform(readTokens),
   })
-  .superRefine((env, context) => {
-    const pooler = queueProblem(env);
-    if (pooler !== null) context.addIssue({ code: "custom", path: ["HOLDPOINT_QUEUE_DATABASE_URL"], message: pooler });
-  });
+  .superRefine(checkQueue);
 
 /**
  * Reads the configuration from the environment, once. An empty value counts as absent.

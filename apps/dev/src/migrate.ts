@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from "node:util";
 import { migrateQueue } from "@holdpoint/queue";
-import { explainStartError, queueProblem, readEnvironment, SERVER_ENV, serverSettings } from "@holdpoint/store";
+import { checkQueue, explainStartError, readEnvironment, SERVER_ENV, serverSettings } from "@holdpoint/store";
 import { migrate } from "@holdpoint/store/migrate";
 import { z } from "zod";
 
@@ -16,10 +16,7 @@ Environment:
   HOLDPOINT_QUEUE_DATABASE_URL   the queue is on another Postgres url
 `;
 
-const Env = z.object(SERVER_ENV).superRefine((env, context) => {
-  const pooler = queueProblem(env);
-  if (pooler !== null) context.addIssue({ code: "custom", path: ["HOLDPOINT_QUEUE_DATABASE_URL"], message: pooler });
-});
+const Env = z.object(SERVER_ENV).superRefine(checkQueue);
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import {
-  queueProblem,
+  checkQueue,
   readEnvironment,
   SERVER_ENV,
   SERVER_USAGE,
@@ -37,8 +37,7 @@ const Env = z
     HOLDPOINT_SWEEP_LIMIT: z.coerce.number().int().min(1).max(10_000).default(500),
   })
   .superRefine((env, context) => {
-    const pooler = queueProblem(env);
-    if (pooler !== null) context.addIssue({ code: "custom", path: ["HOLDPOINT_QUEUE_DATABASE_URL"], message: pooler });
+    checkQueue(env, context);
     if (env.HOLDPOINT_SWEEP_MS <= env.HOLDPOINT_GRACE_MS) return;
     context.addIssue({ code: "custom", path: ["HOLDPOINT_SWEEP_MS"], message: "must not exceed HOLDPOINT_GRACE_MS" });
   });

@@ -15,7 +15,7 @@ export interface SweeperOptions {
   readonly log: Logger;
 }
 
-/** A run is published again at most once in this time, however often the sweeps pass, in milliseconds. */
+/** While a repaired wake-up waits in the queue, its run is not published again within this time, in milliseconds. */
 const REPAIR_EVERY_MS = 10_000;
 
 /**

@@ -1,4 +1,4 @@
-import { queueProblem, readEnvironment, SERVER_ENV, type ServerSettings, serverSettings } from "@holdpoint/store";
+import { checkQueue, readEnvironment, SERVER_ENV, type ServerSettings, serverSettings } from "@holdpoint/store";
 import { z } from "zod";
 
 /** What a worker is configured with, by environment. Times in milliseconds. */
@@ -18,8 +18,7 @@ const Env = z
     HOLDPOINT_DRAIN_MS: Milliseconds.default(30_000),
   })
   .superRefine((env, context) => {
-    const pooler = queueProblem(env);
-    if (pooler !== null) context.addIssue({ code: "custom", path: ["HOLDPOINT_QUEUE_DATABASE_URL"], message: pooler });
+    checkQueue(env, context);
     if (env.HOLDPOINT_RENEW_MS * 3 <= env.HOLDPOINT_LEASE_MS) return;
     const message = "must fit three times into HOLDPOINT_LEASE_MS";
     context.addIssue({ code: "custom", path: ["HOLDPOINT_RENEW_MS"], message });

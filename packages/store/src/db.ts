@@ -14,7 +14,7 @@ export interface StoreOptions {
    */
   readonly pooled?: boolean;
   readonly tenantId?: string;
-  /** How often a connection is named after its process; shown in `pg_stat_activity`. */
+  /** The name under which `pg_stat_activity` shows the connections. */
   readonly applicationName?: string;
 }
 

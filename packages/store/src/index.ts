@@ -44,8 +44,8 @@ export { recordRefusal } from "./refusals.ts";
 export type { Run } from "./run.ts";
 export type { ServerSettings } from "./server-settings.ts";
 export {
+  checkQueue,
   explainStartError,
-  queueProblem,
   readEnvironment,
   SERVER_ENV,
   SERVER_USAGE,

@@ -45,11 +45,13 @@ export function serverSettings(env: ServerEnv): ServerSettings {
   };
 }
 
-/** What is wrong with the queue's place, or null: it listens, and cannot do that through a transaction pooler. */
-export function queueProblem(env: ServerEnv): string | null {
+/** Refuses a place for the queue where it cannot be: it listens, and cannot do that through a transaction pooler. */
+export function checkQueue(env: ServerEnv, context: z.RefinementCtx): void {
   const hasOwnPlace = env.HOLDPOINT_REDIS_URL !== undefined || env.HOLDPOINT_QUEUE_DATABASE_URL !== undefined;
-  if (env.HOLDPOINT_POOLED === "0" || hasOwnPlace) return null;
-  return "is needed with HOLDPOINT_POOLED=1: the queue cannot listen through a transaction pooler (or set HOLDPOINT_REDIS_URL)";
+  if (env.HOLDPOINT_POOLED === "0" || hasOwnPlace) return;
+  const message =
+    "is needed with HOLDPOINT_POOLED=1: the queue cannot listen through a transaction pooler (or set HOLDPOINT_REDIS_URL)";
+  context.addIssue({ code: "custom", path: ["HOLDPOINT_QUEUE_DATABASE_URL"], message });
 }
 
 /**
