@@ -1,12 +1,23 @@
 import Stripe from "stripe";
 import { z } from "zod";
-import { classifyStripeError, PaymentError, type RequestFacts } from "./payment-error.ts";
+import { classifyStripeError, PaymentError, type ReplyHead, type RequestFacts } from "./payment-error.ts";
 
 const PAGE_SIZE = 100;
 /** 1 000 refunds of one payment; what is not found among them stays unknown. */
 const MAX_PAGES = 10;
 /** The sandbox takes any test key. */
 const SANDBOX_KEY = "sk_test_sandbox";
+
+/** What is read of a refund. Anything else that came with status 200 is not from Stripe, and says nothing. */
+const Refund = z.object({
+  id: z.string().min(1),
+  amount: z.int().min(0),
+  currency: z.string(),
+  /** Null only in API versions before refunds had a status; they were done at once then. */
+  status: z.string().nullable(),
+  metadata: z.record(z.string(), z.string()).nullish(),
+});
+const RefundList = z.object({ data: z.array(Refund), has_more: z.boolean() });
 
 /** Where refunds are sent; `url` is `null` for Stripe itself. */
 export interface PaymentsConfig {
@@ -96,17 +107,20 @@ export function createPayments(config: PaymentsConfig): Payments {
         reason: order.reason,
         metadata: { operation_id: order.operationId },
       };
-      return request(config, { ...limits, kind: "write" }, async (stripe, wasReplayed) => {
-        const refund = await stripe.refunds.create(params, { idempotencyKey: order.operationId });
-        return toProviderRefund(refund, { paymentIntent: order.paymentIntent, replayed: wasReplayed() });
-      });
+      const { value: refund, replayed } = await request(
+        config,
+        { ...limits, kind: "write", schema: Refund },
+        (stripe) => stripe.refunds.create(params, { idempotencyKey: order.operationId }),
+      );
+      return toProviderRefund(refund, { paymentIntent: order.paymentIntent, replayed });
     },
     findRefund: async (wanted, limits) => {
       let after: string | null = null;
       for (let page = 0; page < MAX_PAGES; page += 1) {
         const params: Stripe.RefundListParams = { payment_intent: wanted.paymentIntent, limit: PAGE_SIZE };
         if (after !== null) params.starting_after = after;
-        const list = await request(config, { ...limits, kind: "read" }, (stripe) => stripe.refunds.list(params));
+        const asking = { ...limits, kind: "read", schema: RefundList } as const;
+        const { value: list } = await request(config, asking, (stripe) => stripe.refunds.list(params));
         const found = list.data.find((refund) => refund.metadata?.operation_id === wanted.operationId);
         if (found !== undefined) {
           return toProviderRefund(found, { paymentIntent: wanted.paymentIntent, replayed: false });
@@ -129,14 +143,15 @@ export function createPayments(config: PaymentsConfig): Payments {
  */
 async function request<T>(
   config: PaymentsConfig,
-  { signal, timeoutMs, kind }: RequestLimits & Pick<RequestFacts, "kind">,
-  act: (stripe: Stripe, wasReplayed: () => boolean) => Promise<T>,
-): Promise<T> {
+  { signal, timeoutMs, kind, schema }: RequestLimits & Pick<RequestFacts, "kind"> & { readonly schema: z.ZodType<T> },
+  act: (stripe: Stripe) => Promise<unknown>,
+): Promise<{ readonly value: T; readonly replayed: boolean }> {
   if (signal.aborted) {
     throw new PaymentError("stopped before the request was sent", { class: "transient", code: "not_sent" });
   }
   let sent = false;
   let replayed = false;
+  let reply: ReplyHead | null = null;
   const fetchOnce: typeof fetch = async (url, init) => {
     if (sent) throw new Error("a payment request is sent once; its outcome has to be looked up");
     sent = true;
@@ -145,7 +160,9 @@ async function request<T>(
       // The caller's reason must not reach the package, which reads a `code` on it as its own.
       throw signal.aborted ? new Error("stopped while the request was under way", { cause: error }) : error;
     });
-    replayed = response.headers.get("idempotent-replayed") === "true";
+    const { status, headers } = response;
+    reply = { status, retryAfter: headers.get("retry-after"), date: headers.get("date") };
+    replayed = headers.get("idempotent-replayed") === "true";
     return response;
   };
   const stripe = new Stripe(config.key, {
@@ -156,10 +173,20 @@ async function request<T>(
     timeout: timeoutMs,
   });
   try {
-    return await act(stripe, () => replayed);
+    const value = await act(stripe);
+    return { value: readReply(value, { schema, reply }), replayed };
   } catch (error) {
-    throw classifyStripeError(error, { kind, aborted: signal.aborted, nowMs: Date.now() });
+    throw classifyStripeError(error, { kind, aborted: signal.aborted, nowMs: Date.now(), reply });
   }
+}
+
+/** The package takes any JSON without an `error` for a result, whatever its status is. */
+function readReply<T>(
+  value: unknown,
+  { schema, reply }: { readonly schema: z.ZodType<T>; readonly reply: ReplyHead | null },
+): T {
+  if (reply?.status !== 200) throw new Error("the reply has neither a result nor an error");
+  return schema.parse(value);
 }
 
 function addressOf(url: URL | null): Stripe.StripeConfig {
@@ -184,7 +211,7 @@ function readAmount(amountMinor: string): number {
 }
 
 function toProviderRefund(
-  refund: Stripe.Refund,
+  refund: z.output<typeof Refund>,
   { paymentIntent, replayed }: Pick<ProviderRefund, "paymentIntent" | "replayed">,
 ): ProviderRefund {
   return {
@@ -192,7 +219,6 @@ function toProviderRefund(
     paymentIntent,
     amountMinor: String(refund.amount),
     currency: refund.currency,
-    // Null only in API versions before refunds had a status; they were done at once then.
     status: refund.status ?? "succeeded",
     replayed,
   };

@@ -4,9 +4,12 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type PaymentIntent, remainingOf } from "../src/sandbox/book.ts";
+import { createDelays } from "../src/sandbox/delays.ts";
+import { createFaults } from "../src/sandbox/faults.ts";
 import { createHolds } from "../src/sandbox/holds.ts";
 import { openJournal } from "../src/sandbox/journal.ts";
 import { createRequestCounts } from "../src/sandbox/request-counts.ts";
+import { createRequestLog } from "../src/sandbox/request-log.ts";
 import type { SandboxState } from "../src/sandbox/sandbox-request.ts";
 import { createRefund } from "../src/sandbox/stripe-api.ts";
 
@@ -25,7 +28,9 @@ const Request = fc.record({
   laterMs: fc.constantFrom(0, 3_600_000, 86_400_000),
 });
 
-test("no sequence of refunds pays more than was paid, or twice for a remembered key; a reload knows the same", () => {
+test("no sequence of refunds pays more than was paid, or twice for a remembered key; a reload knows the same", {
+  timeout: 30_000,
+}, () => {
   const folder = mkdtempSync(join(tmpdir(), "refund-desk-book-"));
   let files = 0;
   try {
@@ -42,7 +47,10 @@ test("no sequence of refunds pays more than was paid, or twice for a remembered 
         const state: SandboxState = {
           journal,
           holds: createHolds(),
+          delays: createDelays(),
+          faults: createFaults(),
           counts: createRequestCounts(),
+          log: createRequestLog(),
           pendingNext: new Set(),
           newId,
         };

@@ -158,7 +158,7 @@ describe("sendRefund", () => {
 });
 
 describe("findRefund", () => {
-  test("looks through all pages and says null when there is none", async () => {
+  test("looks through all pages and says null when there is none", { timeout: 30_000 }, async () => {
     await using sandbox = await openTestSandbox();
     await sandbox.seed("pi_1", 99_999);
     for (let index = 0; index < 120; index += 1) {
@@ -179,34 +179,61 @@ describe("findRefund", () => {
   });
 });
 
+/** A provider that answers everything with the same reply, whatever is asked. */
+async function answerAll(reply: { readonly status: number; readonly headers?: object; readonly body: string }) {
+  let requests = 0;
+  const server = createServer((_request, response) => {
+    requests += 1;
+    response.writeHead(reply.status, { ...reply.headers }).end(reply.body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  // A server on a TCP port has an address of this type.
+  const { port } = server.address() as AddressInfo;
+  return {
+    payments: createPayments({ url: new URL(`http://127.0.0.1:${port}`), key: "sk_test_x" }),
+    countRequests: () => requests,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
 describe("classifyStripeError", () => {
   const stripeBody = (type: string, code?: string) => JSON.stringify({ error: { type, code, message: "no" } });
+  const refund = { id: "re_1", amount: 3_000, currency: "eur", status: "succeeded" };
   test.each([
     [429, { "retry-after": "7" }, stripeBody("invalid_request_error", "rate_limit"), "throttled", 7_000],
+    [429, { "retry-after": "86400" }, "<html>slow down</html>", "throttled", 86_400_000],
+    [429, {}, '{"message":"slow down"}', "throttled", null],
     [500, {}, stripeBody("api_error"), "unknown_outcome", null],
     [502, {}, "<html>bad gateway</html>", "unknown_outcome", null],
+    [503, { "retry-after": "7" }, '{"message":"down"}', "unknown_outcome", 7_000],
+    [404, {}, '{"message":"no such page"}', "unknown_outcome", null],
+    [500, {}, JSON.stringify(refund), "unknown_outcome", null],
     [200, {}, "not json", "unknown_outcome", null],
+    [200, {}, "{}", "unknown_outcome", null],
+    [200, {}, JSON.stringify({ ...refund, amount: "3000" }), "unknown_outcome", null],
     [401, {}, stripeBody("invalid_request_error"), "caller", null],
     [402, {}, stripeBody("card_error", "card_declined"), "refused", null],
     [400, {}, stripeBody("invalid_request_error", "charge_disputed"), "refused", null],
     [400, {}, stripeBody("invalid_request_error", "parameter_unknown"), "caller", null],
-  ])("classes the reply %i of a write (%o)", async (status, headers, body, expected, retryAfterMs) => {
-    let requests = 0;
-    const server = createServer((_request, response) => {
-      requests += 1;
-      response.writeHead(status, headers).end(body);
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
-    try {
-      // A server on a TCP port has an address of this type.
-      const { port } = server.address() as AddressInfo;
-      const payments = createPayments({ url: new URL(`http://127.0.0.1:${port}`), key: "sk_test_x" });
-      await expect(payments.sendRefund(order, limits)).rejects.toMatchObject({ class: expected, retryAfterMs });
-      expect(requests).toBe(1);
-    } finally {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    }
+  ])("classes the reply %i of a write (%o, %s)", async (status, headers, body, expected, retryAfterMs) => {
+    await using provider = await answerAll({ status, headers, body });
+    const sending = provider.payments.sendRefund(order, limits);
+    await expect(sending).rejects.toMatchObject({ class: expected, retryAfterMs });
+    expect(provider.countRequests()).toBe(1);
+  });
+
+  test.each([
+    [503, '{"data":[],"has_more":false}', "http_503"],
+    [200, "{}", "unreadable_reply"],
+    [200, '{"data":[]}', "unreadable_reply"],
+    [200, '{"data":[{"id":"re_1"}],"has_more":false}', "unreadable_reply"],
+  ])("does not take the reply %i %s for a look-up that found nothing", async (status, body, code) => {
+    await using provider = await answerAll({ status, body });
+    const looking = provider.payments.findRefund(order, limits);
+    await expect(looking).rejects.toMatchObject({ class: "transient", code });
   });
 });
 
@@ -215,11 +242,32 @@ describe("readRetryAfterMs", () => {
   test.each([
     ["7", 7_000],
     ["0", 0],
+    ["86400", 86_400_000],
+    ["999999999", 999_999_999_000],
+    ["9".repeat(400), Number.MAX_SAFE_INTEGER],
     ["Mon, 02 Mar 2026 10:00:30 GMT", 30_000],
+    ["Tue, 03 Mar 2026 10:00:00 GMT", 86_400_000],
+    ["Monday, 02-Mar-26 10:00:30 GMT", 30_000],
+    ["Mon Mar  2 10:00:30 2026", 30_000],
     ["Mon, 02 Mar 2026 09:00:00 GMT", 0],
-    ["soon", null],
-    [undefined, null],
-  ])("reads %s as %s", (header, expected) => {
-    expect(readRetryAfterMs(header, nowMs)).toBe(expected);
+    // What Date.parse alone would take for a day of the past: "at once".
+    ["soon 5", null],
+    ["-5", null],
+    ["1.5", null],
+    ["Mon, 99 Mar 2026 10:00:30 GMT", null],
+    ["", null],
+    [null, null],
+  ])("reads %s as %s", (retryAfter, expected) => {
+    expect(readRetryAfterMs({ retryAfter, date: null }, nowMs)).toBe(expected);
+  });
+
+  test.each([
+    ["Sun, 01 Mar 2026 10:00:00 GMT", 86_430_000],
+    ["Mon, 02 Mar 2026 10:00:10 GMT", 20_000],
+    ["yesterday", 30_000],
+  ])("counts a date from the reply's own date %s", (date, expected) => {
+    const retryAfter = "Mon, 02 Mar 2026 10:00:30 GMT";
+    expect(readRetryAfterMs({ retryAfter, date }, nowMs)).toBe(expected);
+    expect(readRetryAfterMs({ retryAfter: "7", date }, nowMs)).toBe(7_000);
   });
 });

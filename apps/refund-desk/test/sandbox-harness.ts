@@ -1,11 +1,14 @@
 import { z } from "zod";
 import { createPayments, type Payments } from "../src/payments.ts";
+import { createSandboxControl, type SandboxControl } from "../src/sandbox/sandbox-control.ts";
 import { startSandbox } from "../src/sandbox/server.ts";
 
 /** A sandbox with its clients, for one test; disposing stops it. */
 export interface TestSandbox extends AsyncDisposable {
   readonly url: string;
   readonly payments: Payments;
+  /** Faults, pending refunds, the clock and the log. */
+  readonly control: SandboxControl;
   readonly get: (path: string) => Promise<unknown>;
   /** How many replies are held back now. */
   readonly countHeld: () => Promise<number>;
@@ -40,6 +43,7 @@ export async function openTestSandbox(dataFile: string | null = null): Promise<T
   const get = async (path: string): Promise<unknown> => (await fetch(new URL(path, sandbox.url))).json();
   return {
     url: sandbox.url,
+    control: createSandboxControl(sandbox.url),
     payments: createPayments({ url: new URL(sandbox.url), key: "sk_test_desk" }),
     get,
     countHeld: async () => Holds.parse(await get("/sandbox/holds")).held.length,

@@ -79,17 +79,62 @@ describe("the sandbox's requests", () => {
     expect(await list(`limit=2&starting_after=${ids[1]}`)).toMatchObject({ data: [{ id: ids[2] }], has_more: false });
   });
 
-  test("gives the amount of a failed refund free again", async () => {
+  test("gives the amount of a failed refund free again, and shows the failure wherever the refund is asked for", async () => {
     await using sandbox = await openTestSandbox();
     await sandbox.seed("pi_1", 3_000);
-    await sandbox.post("/sandbox/pending", { payment_intent: "pi_1" });
+    await sandbox.control.acceptAsPending("pi_1");
     const first = await sandbox.payments.sendRefund({ ...order, operationId: "a" }, limits);
     const second = () => sandbox.payments.sendRefund({ ...order, operationId: "b" }, limits);
     await expect(second()).rejects.toMatchObject({ code: "charge_already_refunded" });
-    await sandbox.post("/sandbox/settle", { refund: first.refundId, status: "failed" });
+    await sandbox.control.settle(first.refundId, "failed");
+    const ask = async (path: string) => (await fetch(`${sandbox.url}${path}`, { headers: auth })).json();
+    const failed = { id: first.refundId, status: "failed", failure_reason: "unknown" };
+    expect(await ask(`/v1/refunds/${first.refundId}`)).toMatchObject(failed);
+    expect(await ask("/v1/refunds?payment_intent=pi_1")).toMatchObject({ data: [failed] });
+    expect(await sandbox.get("/sandbox/ledger")).toMatchObject({ rows: [] });
+    // A key repeats the answer of its first time, which was not the end.
+    const replayed = await sandbox.payments.sendRefund({ ...order, operationId: "a" }, limits);
+    expect(replayed).toEqual({ ...first, replayed: true });
     const third = await sandbox.payments.sendRefund({ ...order, operationId: "c" }, limits);
     expect(third.status).toBe("succeeded");
-    expect((await sandbox.post("/sandbox/settle", { refund: third.refundId, status: "failed" })).status).toBe(400);
+    expect(await sandbox.get("/sandbox/ledger")).toMatchObject({ rows: [{ refund: third.refundId }] });
+  });
+
+  test.each([
+    ["succeeded", "failed", 1],
+    ["failed", "succeeded", 0],
+  ] as const)(
+    "settles a refund once as %s: the same again changes nothing, %s is refused",
+    async (first, other, rows) => {
+      await using sandbox = await openTestSandbox();
+      await sandbox.seed("pi_1", 10_000);
+      const settle = (refund: string, status: string) => sandbox.post("/sandbox/settle", { refund, status });
+      expect(await settle("re_early", first)).toMatchObject({
+        status: 400,
+        body: { error: { code: "resource_missing" } },
+      });
+      await sandbox.control.acceptAsPending("pi_1");
+      const { refundId } = await sandbox.payments.sendRefund({ ...order, operationId: "a" }, limits);
+      const settled = await settle(refundId, first);
+      expect(settled).toMatchObject({ status: 200, body: { id: refundId, status: first } });
+      expect(await settle(refundId, first)).toEqual(settled);
+      const message = expect.stringContaining(`${refundId} is ${first}`);
+      expect(await settle(refundId, other)).toMatchObject({ status: 400, body: { error: { message } } });
+      expect(await sandbox.payments.findRefund({ ...order, operationId: "a" }, limits)).toMatchObject({
+        status: first,
+      });
+      expect(await sandbox.get("/sandbox/ledger")).toMatchObject({
+        rows: Array(rows).fill({}),
+      });
+    },
+  );
+
+  test("does not let a refund that was paid at once fail later", async () => {
+    await using sandbox = await openTestSandbox();
+    await sandbox.seed("pi_1", 10_000);
+    const { refundId } = await sandbox.payments.sendRefund({ ...order, operationId: "a" }, limits);
+    expect((await sandbox.post("/sandbox/settle", { refund: refundId, status: "failed" })).status).toBe(400);
+    expect(await sandbox.get("/sandbox/ledger")).toMatchObject({ rows: [{ refund: refundId }] });
   });
 });
 
@@ -113,6 +158,27 @@ describe("the sandbox's file", () => {
         now: "2026-03-02T11:00:00.000Z",
       });
     }
+  });
+
+  test("keeps pending refunds and how they ended over a restart", async () => {
+    const file = join(folder, "pending.jsonl");
+    const find = (sandbox: Awaited<ReturnType<typeof openTestSandbox>>) =>
+      sandbox.payments.findRefund({ ...order, operationId: "a" }, limits);
+    {
+      await using sandbox = await openTestSandbox(file);
+      await sandbox.seed("pi_1", 3_000);
+      await sandbox.control.acceptAsPending("pi_1");
+      await sandbox.payments.sendRefund({ ...order, operationId: "a" }, limits);
+    }
+    {
+      await using sandbox = await openTestSandbox(file);
+      const pending = await find(sandbox);
+      expect(pending).toMatchObject({ status: "pending" });
+      await sandbox.control.settle(pending?.refundId ?? "", "failed");
+    }
+    await using sandbox = await openTestSandbox(file);
+    expect(await find(sandbox)).toMatchObject({ status: "failed" });
+    expect(await sandbox.get("/sandbox/ledger")).toMatchObject({ rows: [] });
   });
 
   test("refuses a file that is no journal", async () => {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { invalid, withJson } from "./admin-body.ts";
 import type { Holds } from "./holds.ts";
 import type { Handler, Reply } from "./sandbox-request.ts";
 import { noSuch, stripeError } from "./stripe-error.ts";
@@ -60,11 +61,12 @@ export const postPending: Handler = ({ pendingNext }, { body }) =>
     return { status: 200, body: { payment_intents: [...pendingNext] } };
   });
 
-/** `POST /sandbox/settle`: ends a pending refund. */
+/** `POST /sandbox/settle`: ends a pending refund. The same again changes nothing; an end is never changed into another. */
 export const postSettle: Handler = ({ journal }, { body, nowMs }) =>
   withJson(body, SettleBody, ({ refund: refundId, status }) => {
     const refund = journal.book.refunds.get(refundId);
     if (refund === undefined) return noSuch("refund", refundId, 400);
+    if (refund.status === status) return { status: 200, body: refundObject(refund) };
     if (refund.status !== "pending") {
       return stripeError(400, {
         message: `The refund ${refundId} is ${refund.status}; only a pending one is settled.`,
@@ -89,19 +91,4 @@ function showHolds(holds: Holds): Reply {
     idempotency_key: reply.idempotencyKey,
   }));
   return { status: 200, body: { armed, held: rows } };
-}
-
-function withJson<T>(body: string, schema: z.ZodType<T>, act: (value: T) => Reply): Reply {
-  let json: unknown;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    return stripeError(400, { message: "The body is not JSON." });
-  }
-  const parsed = schema.safeParse(json);
-  return parsed.success ? act(parsed.data) : invalid(parsed.error);
-}
-
-function invalid(error: z.ZodError): Reply {
-  return stripeError(400, { message: z.prettifyError(error) });
 }

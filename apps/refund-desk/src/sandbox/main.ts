@@ -14,7 +14,8 @@ Usage: node apps/refund-desk/src/sandbox/main.ts [--port N] [--data FILE]
 It prints one line {"event":"sandbox.listening","port":N} when it is ready and ends on SIGINT or SIGTERM
 (forked: also when its parent is gone).
 Stripe's endpoints are under /v1 (any key sk_test_…), its own under /sandbox:
-  GET ledger, requests, holds, health · POST hold, release, pending, settle, clock
+  GET ledger, requests, request-log, holds, faults, health
+  POST hold, release, pending, settle, clock, faults, faults/clear
 `;
 
 async function main(): Promise<number> {

@@ -1,6 +1,9 @@
+import type { Delays } from "./delays.ts";
+import type { Faults } from "./faults.ts";
 import type { HeldReply, Holds } from "./holds.ts";
 import type { Journal } from "./journal.ts";
 import type { RequestCounts } from "./request-counts.ts";
+import type { RequestLog } from "./request-log.ts";
 import type { Answer } from "./stripe-error.ts";
 
 /** One request, read completely. */
@@ -27,7 +30,10 @@ export interface Reply extends Answer {
 export interface SandboxState {
   readonly journal: Journal;
   readonly holds: Holds;
+  readonly delays: Delays;
+  readonly faults: Faults;
   readonly counts: RequestCounts;
+  readonly log: RequestLog;
   /** Payments whose next refund is accepted as pending. */
   readonly pendingNext: Set<string>;
   readonly newId: (prefix: string) => string;

@@ -93,6 +93,29 @@ export const seedPaymentIntent: Handler = ({ journal }, { body, nowMs }) => {
   return { status: 200, body: paymentIntentObject(payment) };
 };
 
+/** Lets the key of a refund keep this reply: in place of its own after the effect, as its first one before it. */
+export function rememberAnswer({ journal }: SandboxState, request: SandboxRequest, answer: Answer): void {
+  const { method, path, body, idempotencyKey: key, requestId, nowMs } = request;
+  if (key === null || key === "" || key.length > MAX_KEY_LENGTH) return;
+  if (method !== "POST" || path !== "/v1/refunds") return;
+  const known = findKeyUse(journal.book, key, nowMs);
+  if (known !== null && known.requestId !== requestId) return; // an earlier request's reply stays
+  const fingerprint = fingerprintRequest(`${method} ${path}`, parseForm(body));
+  const { status, body: reply } = answer;
+  const firstUsedAtMs = known?.firstUsedAtMs ?? nowMs;
+  const keyUse = { key, fingerprint, firstUsedAtMs, requestId, answer: { status, body: reply } };
+  journal.record({ type: "refused", keyUse });
+}
+
+/** The payment that a request is about, or `null`. */
+export function findPaymentIntent({ journal }: SandboxState, request: SandboxRequest): string | null {
+  const { path, query, body } = request;
+  const [, kind, id = ""] = /^\/v1\/(refunds|payment_intents)\/([^/]+)$/.exec(path) ?? [];
+  const byPath = kind === "payment_intents" ? id : journal.book.refunds.get(id)?.paymentIntent;
+  const named = byPath ?? parseForm(body).fields.get("payment_intent") ?? parseForm(query).fields.get("payment_intent");
+  return named !== undefined && /^pi_\w{1,64}$/.test(named) ? named : null;
+}
+
 function answerByKey(state: SandboxState, request: SandboxRequest, fingerprint: string): Reply | null {
   const key = request.idempotencyKey;
   if (key === null) return null;
@@ -109,7 +132,7 @@ function answerByKey(state: SandboxState, request: SandboxRequest, fingerprint: 
         `Try using a key other than '${key}' if you meant to execute a different request.`,
     });
   }
-  if (state.holds.keyInFlight(key)) {
+  if (state.holds.keyInFlight(key) || state.delays.keyInFlight(key)) {
     return stripeError(409, {
       type: "idempotency_error",
       code: "idempotency_key_in_use",

@@ -7,7 +7,7 @@ export interface Answer {
 /** What a Stripe error says; `code` and `param` are left out where Stripe has none. */
 export interface StripeErrorFields {
   readonly message: string;
-  readonly type?: "invalid_request_error" | "idempotency_error" | "api_error";
+  readonly type?: "invalid_request_error" | "idempotency_error" | "card_error" | "api_error";
   readonly code?: string;
   readonly param?: string;
 }
