@@ -1,4 +1,4 @@
-import type { Next } from "./plan.ts";
+import type { Next } from "./next.ts";
 import type { Call, Step, StepBody } from "./step.ts";
 
 /** A small cursor derived from the steps; not the history. At most 2 KB as JSON. */
@@ -25,7 +25,7 @@ export const EMPTY_CHECKPOINT: Checkpoint = {
 };
 
 /** Moves a checkpoint over one more step. Folding it over all steps of a run gives the one that its row carries. */
-export function advance(checkpoint: Checkpoint, step: Step, calls: readonly Call[]): Checkpoint {
+export function advance(checkpoint: Checkpoint, step: Omit<Step, "atMs">, calls: readonly Call[]): Checkpoint {
   const { body, seq: stepSeq } = step;
   const lastCompleted = completed(body, calls) ?? checkpoint.lastCompleted;
   if (body.kind === "model_reply") {
@@ -44,7 +44,7 @@ export function advance(checkpoint: Checkpoint, step: Step, calls: readonly Call
 }
 
 /** The checkpoint of a run that has exactly these steps. */
-export function rebuildCheckpoint(steps: readonly Step[], calls: readonly Call[]): Checkpoint {
+export function rebuildCheckpoint(steps: readonly Omit<Step, "atMs">[], calls: readonly Call[]): Checkpoint {
   return steps.reduce((checkpoint, step) => advance(checkpoint, step, calls), EMPTY_CHECKPOINT);
 }
 
@@ -59,6 +59,8 @@ export function nextInWords(next: Next): string {
       return `ask the model, turn ${next.turn}`;
     case "execute":
       return `${next.call.tool}, attempt ${next.attempt}`;
+    case "poll":
+      return `ask what has become of ${next.call.tool}`;
     case "write_result":
       return `tell the model that ${next.call.tool} was ${next.result.replaceAll("_", " ")}`;
     case "hold":
@@ -74,6 +76,8 @@ function completed(body: StepBody, calls: readonly Call[]): string | null {
       return `model turn ${body.turn}`;
     case "tool_result":
       return `${toolName(body.callId, calls)} (${body.result.replaceAll("_", " ")})`;
+    case "effect_pending":
+      return `${toolName(body.callId, calls)} (accepted, not settled yet)`;
     case "message":
       return `message from ${body.from.slice(0, 64)}`;
     case "model_failed":
@@ -82,6 +86,7 @@ function completed(body: StepBody, calls: readonly Call[]): string | null {
     case "did_not_happen":
     case "finding":
     case "no_answer":
+    case "callback":
     case "operator":
       return null;
   }

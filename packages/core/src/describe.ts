@@ -46,13 +46,18 @@ function present(run: Described): string {
 function waiting({ waitingFor, currentStep }: Described): string {
   const whom = waitingFor?.principal.replaceAll("role:", "") ?? "somebody";
   const why = waitingFor === null ? "" : ` (${words(waitingFor.reason)})`;
+  const quorum = waitingFor?.quorum === undefined ? "" : `${waitingFor.quorum} of `;
   switch (waitingFor?.kind) {
     case "requester":
       return `Waits for an answer from ${whom}`;
     case "approvers":
-      return `Waits for approval of ${currentStep ?? "a call"} by ${whom}`;
+      return `Waits for approval of ${currentStep ?? "a call"} by ${quorum}${whom}`;
     case "operator":
       return `Waits for an operator${why}`;
+    case "service":
+      return `Waits for the service ${whom}${why}`;
+    case "callback":
+      return `Waits for ${whom} to settle ${currentStep ?? "a call"}`;
     default:
       return `Waits for ${whom}${why}`;
   }
@@ -71,12 +76,23 @@ function ended({ status, outcome, endReason }: Described): string {
 const CONSEQUENCES: Readonly<Record<string, string>> = {
   no_answer: "; then the agent is told that nobody answered",
   reject: "; then it counts as rejected",
+  abort: "; then the run is stopped",
   operator: "; then an operator decides",
   escalate: "; then it is escalated again",
+  extend: "; then it is extended once",
+  continue: "; then it goes on",
 };
 
-function consequence({ onDeadline }: Described): string {
-  return onDeadline === null ? "" : (CONSEQUENCES[onDeadline] ?? "");
+/** What going on means where the other side decides how long it takes. */
+const GOES_ON: Readonly<Record<string, string>> = {
+  service: "; then it is tried again",
+  callback: "; then the other side is asked",
+};
+
+function consequence({ onDeadline, waitingFor }: Described): string {
+  if (onDeadline === null) return "";
+  const going = onDeadline === "continue" ? GOES_ON[waitingFor?.kind ?? ""] : undefined;
+  return going ?? CONSEQUENCES[onDeadline] ?? "";
 }
 
 /** Reasons may be codes; a reader gets words. */

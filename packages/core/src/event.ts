@@ -36,12 +36,27 @@ export type RunEvent =
   | { readonly type: "OwnerGone"; readonly reason: string }
   | { readonly type: "Recovered" }
   /**
-   * `remaining` is the earliest deadline of the approvals that are still pending after this one. `onDeadline` is what
-   * those say whose deadline has passed, where that is not the hold's own.
+   * `remaining` is the hold for the approvals that are still pending after this. `onDeadline` is what those say whose
+   * deadline has passed, where that is not the hold's own, and `subject` the call that it is about.
    */
-  | { readonly type: "DeadlinePassed"; readonly remaining: Instant | null; readonly onDeadline?: OnDeadline }
+  | {
+      readonly type: "DeadlinePassed";
+      readonly remaining: Hold | null;
+      readonly onDeadline?: OnDeadline;
+      readonly subject?: string | null;
+    }
   | { readonly type: "RetryDue" }
-  | { readonly type: "FactArrived"; readonly fact: FactKind; readonly completesHold: boolean }
+  /**
+   * `hold` is what the run waits with from now on, where the fact does not complete the hold but changes it. `aborts`: the
+   * decision stops the run as well.
+   */
+  | {
+      readonly type: "FactArrived";
+      readonly fact: FactKind;
+      readonly completesHold: boolean;
+      readonly hold?: Hold;
+      readonly aborts?: boolean;
+    }
   /** `notEstablished` counts the open attempts that the operator names as not established. */
   | { readonly type: "OperatorDecided"; readonly choice: OperatorChoice; readonly notEstablished: number }
   | { readonly type: "CancelRequested"; readonly reason: string | null }
@@ -74,7 +89,7 @@ const JUDGE: readonly ActorKind[] = ["sweeper", "supervisor"];
 
 /** Who may raise each event. */
 export const RAISERS: Readonly<Record<EventType, readonly ActorKind[]>> = {
-  Submitted: ["requester", "operator", "worker"],
+  Submitted: ["requester", "operator", "worker", "provider"],
   Claimed: OWNER,
   Held: OWNER,
   Released: OWNER,

@@ -20,14 +20,29 @@ export function canonicalJson(value: JsonValue): string {
 
 /**
  * Text and JSON that Postgres and every provider can carry: NUL and lone surrogates become U+FFFD, at every depth and
- * in keys as well.
+ * in keys as well. No property is lost: keys that become equal are told apart by further U+FFFD.
  */
 export function storable<Value extends JsonValue>(value: Value): Value;
 export function storable(value: JsonValue): JsonValue {
   if (typeof value === "string") return storableText(value);
   if (value === null || typeof value !== "object") return value;
   if (isArray(value)) return value.map((item) => storable(item));
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [storableText(key), storable(item)]));
+  const keys = storableKeys(Object.keys(value));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [keys.get(key) ?? key, storable(item)]));
+}
+
+/** The keys that have to change, and what they become; the same whatever order the keys came in. */
+function storableKeys(keys: readonly string[]): ReadonlyMap<string, string> {
+  const changed = keys.filter((key) => storableText(key) !== key).sort();
+  const taken = new Set(keys);
+  const names = new Map<string, string>();
+  for (const key of changed) {
+    let name = storableText(key);
+    while (taken.has(name)) name += "\uFFFD";
+    taken.add(name);
+    names.set(key, name);
+  }
+  return names;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what Postgres cannot store

@@ -1,7 +1,7 @@
 import type { Actor, RunEvent } from "./event.ts";
 import { mayRaise } from "./event.ts";
 import { afterPause, atPresent, operatorHold, rest, toCancelling, toLost, toQueued } from "./rest.ts";
-import type { Asked, RunState } from "./state.ts";
+import type { Asked, Hold, RunState } from "./state.ts";
 import { DEFAULT_DEADLINES, NOW } from "./state.ts";
 import type { Status } from "./status.ts";
 import { isTerminal } from "./status.ts";
@@ -99,13 +99,21 @@ const MOVES: Readonly<Record<Move, MoveFunction>> = {
   revoke: (state) =>
     released({ ...state, waitDeadline: { inMs: DEFAULT_DEADLINES.cancelMs } }, { to: "queued" }, state),
   retry_due: (state) => moved(state, toQueued(state), false),
-  if_completed: on("FactArrived", (state, event) =>
-    event.completesHold ? moved(state, rest(state, { to: "queued" })) : moved(state, state, false),
-  ),
+  if_completed: on("FactArrived", (state, event) => {
+    if (event.aborts === true) return moved(state, aborted(state));
+    if (event.completesHold) return moved(state, rest(state, { to: "queued" }));
+    return moved(state, event.hold === undefined ? state : { ...state, ...waitsWith(event.hold) }, false);
+  }),
   resume_anew: on("FactArrived", (state, event) => {
+    if (event.aborts === true) return moved(state, aborted(state));
     // An end that was asked for before the fact came turns into another turn.
     const anew = event.completesHold || state.resumeTo?.to === "end";
-    return moved(state, anew ? { ...state, resumeTo: { to: "queued" } } : state, false);
+    if (anew) return moved(state, { ...state, resumeTo: { to: "queued" } }, false);
+    return moved(
+      state,
+      event.hold === undefined ? state : { ...state, resumeTo: { to: "hold", hold: event.hold } },
+      false,
+    );
   }),
   cancel_at_rest: on("CancelRequested", (state, event) =>
     moved(state, rest({ ...state, cancelRequestedAt: NOW, endReason: event.reason }, atPresent(state))),
@@ -120,7 +128,7 @@ const MOVES: Readonly<Record<Move, MoveFunction>> = {
     moved(state, rest({ ...state, pauseRequestedAt: null }, afterPause(atPresent(state), state.pausedAt))),
   retry: (state) => moved(state, retried(state)),
   skip: (state) => skip(state),
-  abort: (state) => moved(state, rest({ ...state, cancelRequestedAt: NOW, endReason: "aborted" }, { to: "queued" })),
+  abort: (state) => moved(state, aborted(state)),
   settle_by_person: (state) => {
     if (state.openAttempts === 0) return { verdict: "refused", rule: "effect_not_open" };
     return moved(state, rest({ ...settled(state, 1), owner: keptOwner(state) }, { to: "queued" }));
@@ -185,21 +193,38 @@ function forsake(state: RunState, reason: string): Decision {
 
 function byDeadline(
   state: RunState,
-  { remaining, onDeadline }: Extract<RunEvent, { type: "DeadlinePassed" }>,
+  { remaining, onDeadline, subject }: Extract<RunEvent, { type: "DeadlinePassed" }>,
 ): Decision {
-  if (remaining !== null) return moved(state, { ...state, waitDeadline: remaining }, false);
+  if (remaining !== null) return moved(state, { ...state, ...waitsWith(remaining) }, false);
   switch (onDeadline ?? state.onDeadline) {
+    case "abort":
+      return moved(state, aborted(state));
     case "operator":
     case "escalate":
       return moved(
         state,
-        rest(state, { to: "hold", hold: operatorHold("deadline_passed", state.waitingFor?.subject ?? null) }),
+        rest(state, {
+          to: "hold",
+          hold: operatorHold("deadline_passed", subject ?? state.waitingFor?.subject ?? null),
+        }),
       );
     case "no_answer":
     case "reject":
+    case "extend":
+    case "continue":
     case null:
       return moved(state, rest(state, { to: "queued" }));
   }
+}
+
+/** Somebody who may, or a deadline that says so, ends the run. */
+function aborted(state: RunState): RunState {
+  return rest({ ...state, cancelRequestedAt: NOW, endReason: "aborted" }, { to: "queued" });
+}
+
+/** The same hold, with other people or another deadline. */
+function waitsWith({ waitingFor, deadline, onDeadline }: Hold): Partial<RunState> {
+  return { waitingFor, waitDeadline: deadline, onDeadline };
 }
 
 function escalationMs(status: Status): number {

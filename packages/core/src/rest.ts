@@ -137,7 +137,9 @@ function toPaused(state: RunState, resumeTo: Asked): RunState {
 function quarantine(state: RunState): Asked | null {
   const lostInARow = state.lostAt === null ? 0 : state.takeovers + 1;
   if (lostInARow < LOST_CLAIMS_LIMIT) return null;
-  return { to: "hold", hold: operatorHold("quarantined", null) };
+  // A worker that lived and showed no progress in time, each time: that is the run's idle limit.
+  const reason = state.lostReason === "wedged" ? "limit_idle" : "quarantined";
+  return { to: "hold", hold: operatorHold(reason, null) };
 }
 
 function grant(state: RunState, asked: Asked): RunState {
@@ -167,5 +169,6 @@ function nextLookUp(state: RunState, asked: Asked): Instant {
 
 function since(instant: Instant, pausedAt: Instant | null): Instant {
   if ("inMs" in instant || pausedAt === null || "inMs" in pausedAt) return instant;
-  return { inMs: Math.max(0, instant.at - pausedAt.at) };
+  // What was overdue before the pause stays so by as much, as the requests behind it do.
+  return { inMs: instant.at - pausedAt.at };
 }

@@ -87,3 +87,15 @@ export const LOOK_UP_BACKOFF: Backoff = { firstMs: 2_000, capMs: 300_000 };
 export function backoffMs(tries: number, { firstMs, capMs }: Backoff): number {
   return Math.min(capMs, firstMs * 2 ** Math.min(tries, 30));
 }
+
+const POLL_CAP_MS = 6 * 3_600_000;
+
+/**
+ * How long to wait before the other side is asked again how an effect that it accepted has settled, in milliseconds: the
+ * longer it takes, the rarer, from `everyMs` to six hours.
+ *
+ * @param waitedMs how long ago it was accepted.
+ */
+export function pollDelayMs(waitedMs: number, everyMs: number): number {
+  return Math.max(everyMs, Math.min(POLL_CAP_MS, Math.floor(waitedMs / 4)));
+}

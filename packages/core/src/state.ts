@@ -12,8 +12,11 @@ export const NOW: Instant = { inMs: 0 };
 
 export type HoldKind = "input" | "approval" | "dependency" | "operator";
 
-/** What happens when a hold's deadline passes. There is no `approve`: silence never releases an effect. */
-export type OnDeadline = "no_answer" | "reject" | "operator" | "escalate";
+/**
+ * What happens when a hold's deadline passes. There is no `approve`: silence never releases an effect. `continue`: it was
+ * a timer, the run goes on.
+ */
+export type OnDeadline = "no_answer" | "reject" | "abort" | "operator" | "escalate" | "extend" | "continue";
 
 /** Who or what a run waits for. */
 export interface WaitingFor {
@@ -23,6 +26,8 @@ export interface WaitingFor {
   readonly principal: string;
   /** What it is about, by name: a call's id, a limit, a service; `null` when the kind says all. */
   readonly subject: string | null;
+  /** How many of them have to agree; not there where one is enough. */
+  readonly quorum?: number;
   /** Why the run waits, in words of the field: `approval_required`, `question`, `call_failed`, `quarantined` … */
   readonly reason: string;
 }

@@ -1,3 +1,4 @@
+import type { ApprovalRule, ApprovalState, PendingRequest } from "./approval.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Outcome } from "./state.ts";
 
@@ -18,16 +19,16 @@ export type EffectProperties =
       readonly lookUpSettlesWithinMs: number | null;
       /** Equal calls (tool and arguments) are different operations, each to be done. */
       readonly equalCallsAreDistinct: boolean;
+      /** The other side may accept it now and settle it later; null: what it answers is final. */
+      readonly settlement: SettlesLater | null;
     };
 
-/** Who has to release a call, until when, and what happens otherwise. */
-export interface ApprovalRule {
-  readonly rule: string;
-  readonly approvers: { readonly roles: readonly string[]; readonly users: readonly string[] };
-  readonly deadlineMs: number;
-  readonly onDeadline: "reject" | "operator";
-  /** How long an approval may be spent after the decision. */
-  readonly validForMs: number;
+/** How an effect that the other side has accepted as pending is followed. */
+export interface SettlesLater {
+  /** The shortest time between two polls, in milliseconds; they grow rarer with time. */
+  readonly everyMs: number;
+  /** After this long without an end a person is asked, in milliseconds from the acceptance. */
+  readonly withinMs: number;
 }
 
 /** What policy and validation said about a call when the model asked for it; stored with it. */
@@ -53,6 +54,10 @@ export interface Call {
   readonly timeoutMs: number;
   /** Tries after the first one that failed for certain, before a person is asked. */
   readonly retries: number;
+  /** How long in a row it may be throttled before a person is asked, in milliseconds; costs no tries. */
+  readonly throttledForMs: number;
+  /** The service behind the tool, by name: its limiter is shared by all that use it. */
+  readonly service: string;
 }
 
 /** One numbered try of a call that was started and of which nobody knows yet how it ended. */
@@ -86,6 +91,8 @@ export type ResultKind =
   | "rejected"
   | "expired"
   | "skipped"
+  /** A person answered instead of the call. */
+  | "answered"
   | "not_established"
   | "answered_from_record";
 
@@ -112,6 +119,7 @@ export type StepBody =
       readonly errorClass: ErrorClass;
       readonly code: string;
       readonly retryInMs: number;
+      readonly probe?: true;
     }
   | { readonly kind: "intent"; readonly callId: string; readonly attempt: number }
   | {
@@ -121,8 +129,12 @@ export type StepBody =
       readonly errorClass: ErrorClass;
       readonly code: string;
       readonly retryInMs: number;
+      /** It was the one that finds out whether its service is back: that it is not costs the run no try. */
+      readonly probe?: true;
     }
   | { readonly kind: "did_not_happen"; readonly callId: string; readonly attempt: number }
+  /** The other side has accepted the effect and settles it later; its result follows. */
+  | { readonly kind: "effect_pending"; readonly callId: string; readonly output: JsonValue }
   /** Evidence that came after an attempt had been settled otherwise: it did happen. */
   | { readonly kind: "finding"; readonly callId: string; readonly output: JsonValue }
   | {
@@ -134,40 +146,50 @@ export type StepBody =
     }
   | { readonly kind: "message"; readonly from: string; readonly text: string }
   | { readonly kind: "no_answer" }
+  /**
+   * The other side says that something has become of an effect; its tool asks what. `failed`: it says that the effect has
+   * failed, which counts where the call has its result and nobody asks any more.
+   */
+  | { readonly kind: "callback"; readonly callId: string; readonly failed?: true }
   | { readonly kind: "operator"; readonly choice: "retry" | "skip"; readonly callId: string | null };
 
 export interface Step {
   readonly seq: number;
+  /** When it was stored, on the database's clock, in milliseconds since the epoch. */
+  readonly atMs: number;
   readonly body: StepBody;
 }
 
-/** Where an approval request stands. Only `pending` can be decided, only `approved` can be spent. */
-export type ApprovalState = "pending" | "approved" | "rejected" | "expired" | "withdrawn" | "spent";
-
 /** An approval request as the loop needs it. */
-export interface Approval {
-  readonly id: string;
-  readonly callId: string;
-  readonly argsHash: string;
+export interface Approval extends PendingRequest {
   readonly state: ApprovalState;
-  readonly deadlineMs: number;
+  /** What it is for, as it will run: the model's arguments, or what a person has made of them. */
+  readonly args: JsonValue;
+  readonly argsHash: string;
+  /** Who changed the arguments; null: they are the model's. */
+  readonly editedBy: string | null;
   readonly validUntilMs: number | null;
   readonly decidedBy: string | null;
   readonly note: string | null;
+  /** What a person gave as the call's result. */
+  readonly answer: JsonValue;
+  /** Somebody who approved may not any more: it can't be spent. */
+  readonly rightsLost: boolean;
 }
 
 /** A fact from outside that the run has not read yet. */
 export interface Fact {
   readonly id: string;
-  readonly body: Extract<StepBody, { kind: "message" | "no_answer" | "operator" }>;
+  readonly body: Extract<StepBody, { kind: "message" | "no_answer" | "operator" | "callback" }>;
 }
 
-/** An effect of this line of runs that happened, or may have. */
+/** How a call of this line of runs ended: its effect happened, may have, or was turned down by a person. */
 export interface LineEffect {
   readonly callId: string;
   readonly tool: string;
+  /** Of the arguments that ran, or were shown. */
   readonly argsHash: string;
-  readonly happened: "yes" | "unknown";
+  readonly result: ResultKind;
   readonly output: JsonValue;
 }
 
@@ -175,4 +197,23 @@ export interface LineEffect {
 export interface Limits {
   readonly turns: number;
   readonly tokens: number;
+  /** In US dollars, by the price of the agent's model; null: no limit. */
+  readonly costUsd: number | null;
+  /** Time in which a worker had the run, in milliseconds; waits do not count. Null: no limit. */
+  readonly wallMs: number | null;
+}
+
+/** What the agent's model costs, in US dollars for a million tokens. */
+export interface Price {
+  readonly inputUsd: number;
+  readonly outputUsd: number;
+}
+
+/** A service that is down or turns everybody away for now. */
+export interface ClosedService {
+  readonly name: string;
+  readonly reason: "throttled" | "unavailable";
+  readonly sinceMs: number;
+  /** Nothing is sent before; after it one run tries, the others wait for how that ends. */
+  readonly untilMs: number;
 }

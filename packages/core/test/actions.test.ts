@@ -3,7 +3,7 @@ import { type Action, type Actions, actionsFor } from "../src/actions.ts";
 import type { ActorKind } from "../src/event.ts";
 import type { RunState } from "../src/state.ts";
 import { STATUSES } from "../src/status.ts";
-import { aRun } from "./builders.ts";
+import { aRun, HOLDS } from "./builders.ts";
 
 function offered(run: RunState, ...kinds: readonly ActorKind[]): readonly string[] {
   const actions = actionsFor(
@@ -66,6 +66,17 @@ describe("actionsFor", () => {
     const run = aRun("waiting_approval");
     expect(offered(run, "requester", "approver")).toEqual(["message", "decide", "cancel"]);
     expect(offered(run)).toEqual([]);
+  });
+
+  test("offers a decision during a pause of what waits for one, and of nothing else", () => {
+    const paused = aRun("paused", { resumeTo: { to: "hold", hold: HOLDS.approval } });
+    expect(offered(paused, "approver")).toEqual(["decide"]);
+    expect(rulesFor(paused, "requester").decide).toBe("not_yours_to_raise");
+    for (const kind of ["input", "dependency", "operator"] as const) {
+      const other = aRun("paused", { resumeTo: { to: "hold", hold: HOLDS[kind] } });
+      expect(rulesFor(other, "approver").decide).toBe("no_approval_pending");
+    }
+    expect(rulesFor(aRun("paused"), "approver").decide).toBe("no_approval_pending");
   });
 
   test("names the rule that says most where nothing is offered", () => {

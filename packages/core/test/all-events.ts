@@ -1,8 +1,19 @@
 import type { FactKind, OperatorChoice, RunEvent, SettledBy } from "../src/event.ts";
 import { ACTOR_KINDS, type ActorKind, mayRaise, OPERATOR_CHOICES } from "../src/event.ts";
 import { reduce } from "../src/reduce.ts";
-import type { RunState } from "../src/state.ts";
+import type { Hold, OnDeadline, RunState } from "../src/state.ts";
 import { HOLDS, SUCCEEDED } from "./builders.ts";
+
+/** All that a hold may say of its deadline, but for `no_answer`, which goes the way of `reject`. */
+const ON_DEADLINE: readonly OnDeadline[] = ["reject", "abort", "operator", "escalate", "extend", "continue"];
+
+/** The hold of requests that are asked of the next level. */
+export const ESCALATED_HOLD: Hold = {
+  ...HOLDS.approval,
+  waitingFor: { ...HOLDS.approval.waitingFor, principal: "role:director", subject: "call_2" },
+  deadline: { inMs: 4_000 },
+  onDeadline: "escalate",
+};
 
 /** Every kind of event, in each variant that a decision may depend on. */
 export const ALL_EVENTS: readonly RunEvent[] = [
@@ -21,13 +32,16 @@ export const ALL_EVENTS: readonly RunEvent[] = [
   { type: "Ended", status: "failed", outcome: null, reason: "no_such_order" },
   { type: "OwnerGone", reason: "lease_expired" },
   { type: "Recovered" },
-  { type: "DeadlinePassed", remaining: null },
-  { type: "DeadlinePassed", remaining: { inMs: 4_000 } },
+  ...[undefined, ...ON_DEADLINE].map((onDeadline) => deadlinePassed(null, onDeadline)),
+  deadlinePassed(null, "operator", "call_2"),
+  deadlinePassed(ESCALATED_HOLD),
   { type: "RetryDue" },
   ...(["message", "answer", "decision", "callback", "child"] as const).flatMap((fact) => [
     factArrived(fact, true),
     factArrived(fact, false),
   ]),
+  decided({ aborts: true }),
+  decided({ hold: ESCALATED_HOLD }),
   ...OPERATOR_CHOICES.map((choice) => operatorDecided(choice)),
   operatorDecided("terminate", 1),
   { type: "CancelRequested", reason: "changed_my_mind" },
@@ -41,6 +55,20 @@ export function effectSettled(by: SettledBy, wasOpen: boolean): RunEvent {
 
 export function factArrived(fact: FactKind, completesHold: boolean): RunEvent {
   return { type: "FactArrived", fact, completesHold };
+}
+
+/** A decision that leaves its request pending or stops the run. */
+export function decided(effect: { readonly hold: Hold } | { readonly aborts: true }): RunEvent {
+  return { type: "FactArrived", fact: "decision", completesHold: false, ...effect };
+}
+
+export function deadlinePassed(remaining: Hold | null, onDeadline?: OnDeadline, subject?: string | null): RunEvent {
+  return {
+    type: "DeadlinePassed",
+    remaining,
+    ...(onDeadline === undefined ? {} : { onDeadline }),
+    ...(subject === undefined ? {} : { subject }),
+  };
 }
 
 export function operatorDecided(choice: OperatorChoice, notEstablished = 0): RunEvent {
@@ -80,10 +108,24 @@ export function afterEvent(run: RunState, event: RunEvent): RunState {
   return "next" in decision ? decision.next : run;
 }
 
-/** Whether the event can come to this run at all: nobody settles an attempt that is not open. */
+/**
+ * Whether the event can come to this run at all: nobody settles an attempt that is not open, and only a hold for
+ * approvals goes over into another one, or says at its deadline what else than the hold itself is to follow.
+ */
 export function canHappen(run: RunState, event: RunEvent): boolean {
+  if (isAboutRequests(event)) return awaitsApproval(run);
   if (event.type === "EffectSettled") return !event.wasOpen || run.openAttempts > 0;
   if (event.type === "EffectUnknown") return run.openAttempts > 0;
   if (event.type === "OperatorDecided") return event.notEstablished <= run.openAttempts;
   return event.type !== "OwnerGone" || run.owner !== null || run.status === "cancelling";
+}
+
+function isAboutRequests(event: RunEvent): boolean {
+  if (event.type === "DeadlinePassed") return event.remaining !== null || event.onDeadline !== undefined;
+  return event.type === "FactArrived" && (event.aborts === true || event.hold !== undefined);
+}
+
+function awaitsApproval({ status, resumeTo }: RunState): boolean {
+  if (status === "paused") return resumeTo?.to === "hold" && resumeTo.hold.kind === "approval";
+  return status === "waiting_approval";
 }

@@ -1,14 +1,18 @@
-import type { PlanInput } from "../src/plan.ts";
+import type { ApprovalRule, DecidableRequest, GivenDecision, PendingRequest } from "../src/approval.ts";
+import type { PlanInput } from "../src/next.ts";
+import type { Condition, DenyRule } from "../src/policy.ts";
 import type { Hold, Outcome, RunState } from "../src/state.ts";
 import { NOW, submitted } from "../src/state.ts";
 import type { Status } from "../src/status.ts";
 import type {
   Approval,
-  ApprovalRule,
   Call,
+  ClosedService,
   EffectProperties,
   ErrorClass,
   Fact,
+  Limits,
+  LineEffect,
   OpenAttempt,
   Step,
   StepBody,
@@ -89,16 +93,36 @@ export function anUnknownAtOperator(patch: Partial<RunState> = {}): RunState {
 export const READ: EffectProperties = { kind: "read" };
 
 export function anEffect(patch: Partial<Extract<EffectProperties, { kind: "effect" }>> = {}): EffectProperties {
-  return { kind: "effect", keyValidForMs: null, lookUpSettlesWithinMs: null, equalCallsAreDistinct: false, ...patch };
+  return {
+    kind: "effect",
+    keyValidForMs: null,
+    lookUpSettlesWithinMs: null,
+    equalCallsAreDistinct: false,
+    settlement: null,
+    ...patch,
+  };
 }
 
 export const RULE: ApprovalRule = {
   rule: "refund_limit",
   approvers: { roles: ["manager"], users: ["user:bob"] },
+  quorum: 1,
+  veto: true,
+  fourEyes: true,
+  decisions: ["approve", "approve_with_edits", "reject", "reject_and_abort", "respond", "skip", "escalate"],
+  answerSchema: null,
   deadlineMs: 86_400_000,
   onDeadline: "reject",
+  remindAfterMs: [],
+  escalation: [],
   validForMs: 86_400_000,
 };
+
+/** Next in line: the directors, for ten minutes; then the board, for twenty. */
+export const ESCALATION = [
+  { approvers: { roles: ["director"], users: [] }, deadlineMs: 600_000 },
+  { approvers: { roles: ["board"], users: [] }, deadlineMs: 1_200_000 },
+] as const;
 
 export const NEEDS_APPROVAL = { kind: "needs_approval", approval: RULE } as const;
 
@@ -117,20 +141,77 @@ export function aCall(ordinal: number, patch: Partial<Call> = {}): Call {
     verdict: { kind: "allowed" },
     timeoutMs: 10_000,
     retries: 1,
+    throttledForMs: 60_000,
+    service: "orders",
     ...patch,
   };
 }
 
+/** A request of level 0 that nobody has decided, due in half a second. */
+export function aRequest(callId: string, patch: Partial<PendingRequest> = {}): PendingRequest {
+  return {
+    id: `approval_of_${callId}`,
+    callId,
+    terms: RULE,
+    level: 0,
+    extended: false,
+    deadlineMs: NOW_MS + 500,
+    ...patch,
+  };
+}
+
+/** The same as a decision sees it: asked for by Ann, who may not approve it herself. */
+export function aDecidable(patch: Partial<DecidableRequest> = {}): DecidableRequest {
+  return {
+    ...aRequest("call_1"),
+    state: "pending",
+    argsHash: "hash_1",
+    requester: "user:ann",
+    excluded: ["user:ann"],
+    decided: [],
+    ...patch,
+  };
+}
+
+/** A manager who approves what was shown. */
+export function aDecision(patch: Partial<GivenDecision> = {}): GivenDecision {
+  return { kind: "approve", by: "user:mia", roles: ["manager"], argsHash: "hash_1", payload: null, ...patch };
+}
+
 export function anApproval(call: Call, patch: Partial<Approval> = {}): Approval {
   return {
-    id: `approval_of_${call.id}`,
-    callId: call.id,
+    ...aRequest(call.id),
+    args: call.args,
     argsHash: call.argsHash,
     state: "pending",
-    deadlineMs: NOW_MS + 500,
+    editedBy: null,
     validUntilMs: null,
     decidedBy: null,
     note: null,
+    answer: null,
+    rightsLost: false,
+    ...patch,
+  };
+}
+
+/** A rule that forbids all calls of a tool, or those whose arguments meet the conditions. */
+export function aDenial(tool: string, when: readonly Condition[] = []): DenyRule {
+  return { name: `no_${tool}`, tools: [tool], when, action: "deny", message: "It is off." };
+}
+
+/** A service that may not be called for another five seconds. */
+export function aClosedService(patch: Partial<ClosedService> = {}): ClosedService {
+  return { name: "orders", reason: "throttled", sinceMs: NOW_MS - 9_000, untilMs: NOW_MS + 5_000, ...patch };
+}
+
+/** How an equal call of an earlier run ended. */
+export function aLineEffect(call: Call, patch: Partial<LineEffect> = {}): LineEffect {
+  return {
+    callId: "call_of_earlier_run",
+    tool: call.tool,
+    argsHash: call.argsHash,
+    result: "succeeded",
+    output: "re_1",
     ...patch,
   };
 }
@@ -148,9 +229,13 @@ export function anAttempt(callId: string, patch: Partial<OpenAttempt> = {}): Ope
   };
 }
 
-/** The steps with these bodies, numbered from 1. */
+/** The steps with these bodies, numbered from 1, a second apart; the last was stored just now. */
 export function steps(...bodies: readonly StepBody[]): readonly Step[] {
-  return bodies.map((body, index) => ({ seq: index + 1, body }));
+  return bodies.map((body, index) => ({
+    seq: index + 1,
+    atMs: NOW_MS - 1_000 * (bodies.length - 1 - index),
+    body,
+  }));
 }
 
 export function aReply(
@@ -188,6 +273,8 @@ export function aFact(body: Fact["body"] = aMessage()): Fact {
   return { id: `fact_${body.kind}`, body };
 }
 
+export const LIMITS: Limits = { turns: 10, tokens: 1_000, costUsd: null, wallMs: null };
+
 /** A run that has done nothing yet, with room for everything. */
 export function anInput(patch: Partial<PlanInput> = {}): PlanInput {
   return {
@@ -197,11 +284,20 @@ export function anInput(patch: Partial<PlanInput> = {}): PlanInput {
     approvals: [],
     unread: [],
     lineEffects: [],
-    limits: { turns: 10, tokens: 1_000 },
+    denials: [],
+    services: [],
+    limits: LIMITS,
+    price: null,
+    workedMs: 0,
     onBlocked: "operator",
-    modelRetries: 1,
+    model: { retries: 1, throttledForMs: 60_000, service: "model" },
     requester: "user:ann",
     nowMs: NOW_MS,
     ...patch,
   };
+}
+
+/** A run whose model has just asked for these calls. */
+export function askedFor(calls: readonly Call[], patch: Partial<PlanInput> = {}): PlanInput {
+  return anInput({ calls, steps: steps(aReply(calls.map(({ id }) => id))), ...patch });
 }

@@ -40,6 +40,12 @@ describe("advance", () => {
     expect(rebuildCheckpoint(steps(aResult("call_9")), []).lastCompleted).toBe("call_9 (succeeded)");
   });
 
+  test("says that an effect was accepted, and leaves its call open", () => {
+    const pending: StepBody = { kind: "effect_pending", callId: "call_2", output: { secret: true } };
+    const cursor = rebuildCheckpoint(steps(aReply(["call_2"]), pending), CALLS);
+    expect(cursor).toMatchObject({ openCalls: ["call_2"], lastCompleted: "send_refund (accepted, not settled yet)" });
+  });
+
   test("names who wrote, not what", () => {
     expect(rebuildCheckpoint(steps(aMessage("secret")), []).lastCompleted).toBe("message from user:ann");
     const from = "x".repeat(1_000);
@@ -51,6 +57,8 @@ describe("advance", () => {
     { kind: "intent", callId: "call_1", attempt: 1 },
     aFailure("call_1", 1),
     { kind: "did_not_happen", callId: "call_1", attempt: 1 },
+    { kind: "finding", callId: "call_1", output: "re_1" },
+    { kind: "callback", callId: "call_1" },
     { kind: "no_answer" },
     anOrder("retry", "call_1"),
   ];
@@ -81,10 +89,11 @@ describe("nextInWords", () => {
     const attempt = anAttempt("call_1", { number: 2 });
     expect(nextInWords({ do: "settle_attempt", call, attempt })).toBe("settle attempt 2 of send_refund");
     expect(nextInWords({ do: "read_facts", facts: [] })).toBe("take in what arrived meanwhile");
-    expect(nextInWords({ do: "call_model", turn: 3, afterMs: 0 })).toBe("ask the model, turn 3");
-    expect(nextInWords({ do: "execute", call, attempt: 2, approvalId: null, afterMs: 0 })).toBe(
+    expect(nextInWords({ do: "call_model", turn: 3, afterMs: 0, service: null })).toBe("ask the model, turn 3");
+    expect(nextInWords({ do: "execute", call, attempt: 2, approvalId: null, afterMs: 0, service: null })).toBe(
       "send_refund, attempt 2",
     );
+    expect(nextInWords({ do: "poll", call, output: null, sinceMs: 0 })).toBe("ask what has become of send_refund");
     expect(nextInWords({ do: "write_result", call, result: "answered_from_record", output: null })).toBe(
       "tell the model that send_refund was answered from record",
     );

@@ -96,12 +96,35 @@ group("describe, a run that waits", () => {
     expect(waiting("waiting_approval", either)).toMatchInlineSnapshot(
       `"Waits for approval of a call by manager or finance since 12:00, until 18:00."`,
     );
+    const two = { ...waitingFor, principal: "role:finance", quorum: 2 };
+    expect(waiting("waiting_approval", two)).toMatchInlineSnapshot(
+      `"Waits for approval of a call by 2 of finance since 12:00, until 18:00."`,
+    );
   });
 
   test("for a service", () => {
-    const { waitingFor, onDeadline } = HOLDS.dependency;
-    expect(waiting("waiting_dependency", waitingFor, { onDeadline })).toMatchInlineSnapshot(
-      `"Waits for payments (pending) since 12:00, until 18:00; then an operator decides."`,
+    const waitingFor = { kind: "service", principal: "payments", subject: "call_1", reason: "throttled" } as const;
+    expect(waiting("waiting_dependency", waitingFor, { onDeadline: "continue" })).toMatchInlineSnapshot(
+      `"Waits for the service payments (throttled) since 12:00, until 18:00; then it is tried again."`,
+    );
+    expect(waiting("waiting_dependency", waitingFor, { onDeadline: "operator" })).toMatchInlineSnapshot(
+      `"Waits for the service payments (throttled) since 12:00, until 18:00; then an operator decides."`,
+    );
+  });
+
+  test("for an effect to settle", () => {
+    const waitingFor = {
+      kind: "callback",
+      principal: "payments",
+      subject: "call_1",
+      reason: "settlement_pending",
+    } as const;
+    const currentStep = "send_refund";
+    expect(waiting("waiting_dependency", waitingFor, { onDeadline: "continue", currentStep })).toMatchInlineSnapshot(
+      `"Waits for payments to settle send_refund since 12:00, until 18:00; then the other side is asked."`,
+    );
+    expect(waiting("waiting_dependency", waitingFor)).toMatchInlineSnapshot(
+      `"Waits for payments to settle a call since 12:00, until 18:00."`,
     );
   });
 
@@ -112,8 +135,25 @@ group("describe, a run that waits", () => {
     );
   });
 
+  test.each([
+    ["abort", "then the run is stopped"],
+    ["extend", "then it is extended once"],
+    ["continue", "then it goes on"],
+  ] as const)("with its consequence: %s", (onDeadline, then) => {
+    const timer = { kind: "timer", principal: "a timer", subject: null, reason: "due" } as const;
+    expect(waiting("waiting_dependency", timer, { onDeadline })).toBe(
+      `Waits for a timer (due) since 12:00, until 18:00; ${then}.`,
+    );
+  });
+
   test("for somebody that its row does not name", () => {
     expect(waiting("waiting_dependency", null)).toMatchInlineSnapshot(`"Waits for somebody since 12:00, until 18:00."`);
+    expect(waiting("waiting_dependency", null, { onDeadline: "continue" })).toMatchInlineSnapshot(
+      `"Waits for somebody since 12:00, until 18:00; then it goes on."`,
+    );
+    expect(waiting("waiting_dependency", null, { onDeadline: "continue" })).toMatchInlineSnapshot(
+      `"Waits for somebody since 12:00, until 18:00; then it goes on."`,
+    );
   });
 
   test("with a consequence that this version does not know", () => {

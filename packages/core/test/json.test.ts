@@ -96,6 +96,32 @@ describe("storable", () => {
     expect(JSON.stringify(stored)).toBe('{"__proto__":{"admin":"\ufffd"}}');
   });
 
+  test("loses no property where keys become equal, whatever order they came in", () => {
+    const entries = [
+      ["a\u0000", 1],
+      ["a\ufffd", 2],
+      ["a\ud800", 3],
+      ["b", 4],
+    ] as const;
+    const stored = { "a\ufffd\ufffd": 1, "a\ufffd": 2, "a\ufffd\ufffd\ufffd": 3, b: 4 };
+    expect(storable(Object.fromEntries(entries))).toEqual(stored);
+    expect(storable(Object.fromEntries(entries.toReversed()))).toEqual(stored);
+  });
+
+  test("keeps every property, and the digest of what is stored does not depend on the order of keys", () => {
+    const hostileKey = fc
+      .array(fc.constantFrom("\u0000", "\ud800", "\udc00", "\ufffd", "a"))
+      .map((units) => units.join(""));
+    fc.assert(
+      fc.property(fc.dictionary(hostileKey, json), (value) => {
+        const stored = storable(value);
+        expect(Object.keys(stored)).toHaveLength(Object.keys(value).length);
+        const reversed = Object.fromEntries(Object.entries(value).reverse());
+        expect(canonicalJson(storable(reversed))).toBe(canonicalJson(stored));
+      }),
+    );
+  });
+
   test("changes nothing a second time", () => {
     fc.assert(
       fc.property(json, (value) => {

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { type PlanInput, plan } from "../src/plan.ts";
+import type { PlanInput } from "../src/next.ts";
+import { plan } from "../src/plan.ts";
 import { operatorHold } from "../src/rest.ts";
 import { DEFAULT_DEADLINES, type Outcome } from "../src/state.ts";
 import type { StepBody } from "../src/step.ts";
 import {
   aCall,
+  aClosedService,
   aFact,
   aMessage,
   aModelFailure,
@@ -12,11 +14,15 @@ import {
   anOrder,
   aReply,
   aResult,
+  LIMITS,
+  NOW_MS,
   SUCCEEDED,
   steps,
 } from "./builders.ts";
 
 const BLOCKED: Outcome = { kind: "blocked", step: "find_order", reason: "no such order" };
+
+const { model: MODEL } = anInput();
 
 function heldFor(reason: string) {
   return { do: "hold", hold: operatorHold(reason, null), requests: [] };
@@ -28,22 +34,45 @@ function after(bodies: readonly StepBody[], patch: Partial<PlanInput> = {}) {
 
 describe("plan, the model", () => {
   test("is asked first of all, once what came before has been read", () => {
-    expect(plan(anInput())).toEqual({ do: "call_model", turn: 1, afterMs: 0 });
+    expect(plan(anInput())).toEqual({ do: "call_model", turn: 1, afterMs: 0, service: null });
     const message = aFact();
     expect(plan(anInput({ unread: [message] }))).toEqual({ do: "read_facts", facts: [message] });
-    expect(after([aMessage()])).toEqual({ do: "call_model", turn: 1, afterMs: 0 });
+    expect(after([aMessage()])).toEqual({ do: "call_model", turn: 1, afterMs: 0, service: null });
   });
 
   test("is asked again after a request that failed, after the wait that the failure asks for", () => {
-    expect(after([aModelFailure("transient", 900)])).toEqual({ do: "call_model", turn: 1, afterMs: 900 });
+    expect(after([aModelFailure("transient", 900)])).toEqual({
+      do: "call_model",
+      turn: 1,
+      afterMs: 900,
+      service: null,
+    });
     expect(after([aModelFailure(), aModelFailure()])).toEqual(heldFor("model_failed"));
-    expect(after([aModelFailure(), aModelFailure()], { modelRetries: 2 })).toMatchObject({ do: "call_model" });
+    expect(after([aModelFailure(), aModelFailure()], { model: { ...MODEL, retries: 2 } })).toMatchObject({
+      do: "call_model",
+    });
   });
 
-  test("is asked again however often it is throttled, up to a limit of its own", () => {
+  test("is asked again however often it is throttled, for as long as that may take", () => {
     const throttled = (count: number) => Array.from({ length: count }, () => aModelFailure("throttled", 9_000));
-    expect(after(throttled(20))).toEqual({ do: "call_model", turn: 1, afterMs: 9_000 });
-    expect(after(throttled(21))).toEqual(heldFor("model_failed"));
+    expect(after(throttled(52))).toEqual({ do: "call_model", turn: 1, afterMs: 9_000, service: null });
+    expect(after(throttled(53))).toEqual(heldFor("throttled_too_long"));
+    expect(after([...throttled(52), aModelFailure()])).toMatchObject({ do: "call_model" });
+    expect(after([...throttled(53), anOrder("retry", null)])).toMatchObject({ do: "call_model", afterMs: 0 });
+  });
+
+  test("waits for its service where nobody may call that, and is the one that finds out whether it is back", () => {
+    const service = aClosedService({ name: "model" });
+    const waitingFor = { kind: "service", principal: "model", subject: null, reason: "throttled" };
+    for (const bodies of [[], [aModelFailure(), aModelFailure()]])
+      expect(after(bodies, { services: [aClosedService(), service] })).toMatchObject({
+        do: "hold",
+        requests: [],
+        hold: { kind: "dependency", waitingFor, deadline: { at: service.untilMs }, onDeadline: "continue" },
+      });
+    const open = { ...service, untilMs: NOW_MS };
+    expect(after([], { services: [open] })).toEqual({ do: "call_model", turn: 1, afterMs: 0, service: open });
+    expect(after([aModelFailure()], { services: [open] })).toMatchObject({ afterMs: 400, service: open });
   });
 
   test.each(["caller", "refused"] as const)("is not asked the same again where that cannot help: %s", (errorClass) => {
@@ -52,7 +81,12 @@ describe("plan, the model", () => {
 
   test("has its tries back after an operator's retry and after a reply", () => {
     const failed = [aModelFailure(), aModelFailure()];
-    expect(after([...failed, anOrder("retry", null)])).toEqual({ do: "call_model", turn: 1, afterMs: 0 });
+    expect(after([...failed, anOrder("retry", null)])).toEqual({
+      do: "call_model",
+      turn: 1,
+      afterMs: 0,
+      service: null,
+    });
     const calls = [aCall(1)];
     const next = after([aModelFailure(), aReply(["call_1"]), aResult("call_1"), aModelFailure()], { calls });
     expect(next).toMatchObject({ do: "call_model", turn: 2 });
@@ -87,16 +121,31 @@ describe("plan, a reply without calls", () => {
   });
 
   test("is followed by another turn once there is an answer, or nobody answered", () => {
-    expect(after([aReply([]), aMessage("4411")])).toEqual({ do: "call_model", turn: 2, afterMs: 0 });
-    expect(after([aReply([]), { kind: "no_answer" }])).toEqual({ do: "call_model", turn: 2, afterMs: 0 });
+    expect(after([aReply([]), aMessage("4411")])).toEqual({ do: "call_model", turn: 2, afterMs: 0, service: null });
+    expect(after([aReply([]), { kind: "no_answer" }])).toEqual({
+      do: "call_model",
+      turn: 2,
+      afterMs: 0,
+      service: null,
+    });
+  });
+
+  test("is not undone by what the other side reports, which tells the model nothing", () => {
+    const reported: StepBody = { kind: "callback", callId: "call_1" };
+    const ending = aReply([], { outcome: SUCCEEDED });
+    const unread = [aFact({ kind: "callback", callId: "call_1" })];
+    expect(after([ending], { unread })).toEqual({ do: "read_facts", facts: unread });
+    expect(after([ending, reported, reported])).toEqual({ do: "end", status: "completed", outcome: SUCCEEDED });
+    expect(after([aReply([]), reported])).toMatchObject({ do: "hold", hold: { kind: "input" } });
+    expect(after([ending, reported, aMessage()])).toMatchObject({ do: "call_model", turn: 2 });
   });
 
   test("does not end the run over a fact that nobody has read: that makes another turn", () => {
     const ending = aReply([], { outcome: SUCCEEDED });
     const late = aFact(aMessage("and order 4412, please"));
     expect(after([ending], { unread: [late] })).toEqual({ do: "read_facts", facts: [late] });
-    expect(after([ending, aMessage()])).toEqual({ do: "call_model", turn: 2, afterMs: 0 });
-    const limits = { turns: 1, tokens: 1_000 };
+    expect(after([ending, aMessage()])).toEqual({ do: "call_model", turn: 2, afterMs: 0, service: null });
+    const limits = { ...LIMITS, turns: 1, tokens: 1_000 };
     expect(after([ending, aMessage()], { limits })).toEqual(heldFor("limit_turns"));
   });
 });
@@ -107,23 +156,51 @@ describe("plan, limits", () => {
 
   test("of turns and tokens are judged before the model is asked", () => {
     const history = [...turn("call_1"), ...turn("call_2")];
-    expect(after(history, { calls, limits: { turns: 2, tokens: 1_000 } })).toEqual(heldFor("limit_turns"));
-    expect(after(history, { calls, limits: { turns: 3, tokens: 30 } })).toEqual(heldFor("limit_tokens"));
-    expect(after(history, { calls, limits: { turns: 3, tokens: 31 } })).toMatchObject({ do: "call_model", turn: 3 });
+    expect(after(history, { calls, limits: { ...LIMITS, turns: 2, tokens: 1_000 } })).toEqual(heldFor("limit_turns"));
+    expect(after(history, { calls, limits: { ...LIMITS, turns: 3, tokens: 30 } })).toEqual(heldFor("limit_tokens"));
+    expect(after(history, { calls, limits: { ...LIMITS, turns: 3, tokens: 31 } })).toMatchObject({
+      do: "call_model",
+      turn: 3,
+    });
+  });
+
+  test("of cost and time are judged there as well, where they are set and the price is known", () => {
+    const history = [...turn("call_1"), ...turn("call_2")];
+    const costs = (costUsd: number | null, price: PlanInput["price"] = { inputUsd: 3, outputUsd: 15 }) =>
+      after(history, { calls, limits: { ...LIMITS, costUsd }, price });
+    // Twice 10 tokens at 3 dollars and 5 at 15, for a million of them.
+    expect(costs(0.000_21)).toEqual(heldFor("limit_cost"));
+    expect(costs(0.000_211)).toMatchObject({ do: "call_model" });
+    expect(costs(0, null)).toMatchObject({ do: "call_model" });
+    expect(costs(null)).toMatchObject({ do: "call_model" });
+    const time = (workedMs: number) => after(history, { calls, limits: { ...LIMITS, wallMs: 100 }, workedMs });
+    expect(time(99)).toMatchObject({ do: "call_model" });
+    expect(time(100)).toEqual(heldFor("limit_wall_time"));
   });
 
   test("never break a call of the turn that is under way", () => {
-    const next = after([aReply(["call_1"])], { calls, limits: { turns: 1, tokens: 1 } });
+    const next = after([aReply(["call_1"])], { calls, limits: { ...LIMITS, turns: 1, tokens: 1 } });
     expect(next).toMatchObject({ do: "execute" });
   });
 
-  test("are widened by an operator's retry: one more turn, and once more the tokens", () => {
+  test("are widened by an operator's retry: one more turn, and once more the tokens, the cost and the time", () => {
     const history = [...turn("call_1"), anOrder("retry", null)];
-    expect(after(history, { calls, limits: { turns: 1, tokens: 1_000 } })).toMatchObject({ do: "call_model", turn: 2 });
-    expect(after(history, { calls, limits: { turns: 9, tokens: 15 } })).toMatchObject({ do: "call_model", turn: 2 });
+    expect(after(history, { calls, limits: { ...LIMITS, turns: 1, tokens: 1_000 } })).toMatchObject({
+      do: "call_model",
+      turn: 2,
+    });
+    expect(after(history, { calls, limits: { ...LIMITS, turns: 9, tokens: 15 } })).toMatchObject({
+      do: "call_model",
+      turn: 2,
+    });
+    const spent = { ...LIMITS, costUsd: 0.000_1, wallMs: 100 };
+    const price = { inputUsd: 3, outputUsd: 15 };
+    expect(after(history, { calls, limits: spent, price, workedMs: 199 })).toMatchObject({ do: "call_model" });
+    expect(after(turn("call_1"), { calls, limits: spent, price })).toEqual(heldFor("limit_cost"));
+    expect(after(history, { calls, limits: spent, price, workedMs: 200 })).toEqual(heldFor("limit_wall_time"));
     const again = [...history, ...turn("call_2")];
-    expect(after(again, { calls, limits: { turns: 1, tokens: 1_000 } })).toEqual(heldFor("limit_turns"));
-    expect(after(again, { calls, limits: { turns: 9, tokens: 15 } })).toEqual(heldFor("limit_tokens"));
+    expect(after(again, { calls, limits: { ...LIMITS, turns: 1, tokens: 1_000 } })).toEqual(heldFor("limit_turns"));
+    expect(after(again, { calls, limits: { ...LIMITS, turns: 9, tokens: 15 } })).toEqual(heldFor("limit_tokens"));
   });
 });
 

@@ -3,14 +3,29 @@ import type { RunEvent } from "../src/event.ts";
 import { reduce } from "../src/reduce.ts";
 import { DEFAULT_DEADLINES, NOW, type RunState, submitted } from "../src/state.ts";
 import { STATUSES } from "../src/status.ts";
-import { effectSettled, factArrived, operatorDecided, raiserOf } from "./all-events.ts";
+import {
+  deadlinePassed,
+  decided,
+  ESCALATED_HOLD,
+  effectSettled,
+  factArrived,
+  operatorDecided,
+  raiserOf,
+} from "./all-events.ts";
 import { anUnknownAtOperator, aRun, HOLDS, SUCCEEDED } from "./builders.ts";
 import { violations } from "./violations.ts";
 
 const CLAIMED: RunEvent = { type: "Claimed", owner: "worker_2" };
 const GONE: RunEvent = { type: "OwnerGone", reason: "wedged" };
-const DEADLINE: RunEvent = { type: "DeadlinePassed", remaining: null };
+const DEADLINE = deadlinePassed(null);
 const COMPLETED: RunEvent = { type: "Ended", status: "completed", outcome: SUCCEEDED, reason: null };
+
+/** What `ESCALATED_HOLD` makes of a hold. */
+const ESCALATED: Partial<RunState> = {
+  waitingFor: ESCALATED_HOLD.waitingFor,
+  waitDeadline: ESCALATED_HOLD.deadline,
+  onDeadline: ESCALATED_HOLD.onDeadline,
+};
 
 function decide(run: RunState, event: RunEvent) {
   return reduce(run, event, { kind: raiserOf(event), id: "somebody" });
@@ -146,6 +161,42 @@ describe("a pause", () => {
   });
 });
 
+describe("a decision", () => {
+  const WAITING = aRun("waiting_approval");
+  const PAUSED = aRun("paused", { resumeTo: { to: "hold", hold: HOLDS.approval } });
+
+  test("that leaves requests pending leaves the run to those who are asked now, since when it was", () => {
+    const decision = decide(WAITING, decided({ hold: ESCALATED_HOLD }));
+    expect(decision).toMatchObject({ verdict: "recorded", pinsSteps: false, closesApprovals: false });
+    expect(nextOf(WAITING, decided({ hold: ESCALATED_HOLD }))).toEqual({ ...WAITING, ...ESCALATED });
+  });
+
+  test("during a pause changes what is resumed, and nothing else", () => {
+    const next = nextOf(PAUSED, decided({ hold: ESCALATED_HOLD }));
+    expect(next).toEqual({ ...PAUSED, resumeTo: { to: "hold", hold: ESCALATED_HOLD } });
+    expect(nextOf(PAUSED, factArrived("decision", false))).toEqual(PAUSED);
+  });
+
+  test("that stops the run ends it, with its requests, also during a pause", () => {
+    for (const run of [WAITING, PAUSED])
+      expect(decide(run, decided({ aborts: true }))).toMatchObject({
+        verdict: "moved",
+        closesApprovals: true,
+        next: { status: "cancelled", endReason: "aborted", cancelRequestedAt: NOW, endedAt: NOW, resumeTo: null },
+      });
+    expect(nextOf({ ...WAITING, liveChildren: 1 }, decided({ aborts: true }))).toMatchObject({
+      status: "cancelling",
+      endReason: "aborted",
+    });
+  });
+
+  test("that stops the run does so though it completes the hold as well", () => {
+    const event: RunEvent = { type: "FactArrived", fact: "decision", completesHold: true, aborts: true };
+    expect(nextOf(WAITING, event).status).toBe("cancelled");
+    expect(nextOf(PAUSED, event).status).toBe("cancelled");
+  });
+});
+
 describe("a settled attempt", () => {
   test("counts down, and ends the look-ups with the last one", () => {
     const two = anUnknownAtOperator({ openAttempts: 2, lookUpsEndAt: { at: 1 } });
@@ -194,16 +245,42 @@ describe("look-ups", () => {
 describe("a deadline", () => {
   test("of one approval leaves the hold to the next one that is pending", () => {
     const run = aRun("waiting_approval");
-    const decision = decide(run, { type: "DeadlinePassed", remaining: { at: 9_000 } });
-    expect(decision).toMatchObject({ verdict: "recorded", next: { ...run, waitDeadline: { at: 9_000 } } });
+    const decision = decide(run, deadlinePassed(ESCALATED_HOLD, "reject"));
+    expect(decision).toMatchObject({ verdict: "recorded", pinsSteps: false, closesApprovals: false });
+    expect(nextOf(run, deadlinePassed(ESCALATED_HOLD))).toEqual({ ...run, ...ESCALATED });
   });
 
   test("of an approval goes where that approval says, whatever the hold's first one does", () => {
-    const deadline = (onDeadline: "reject" | "operator"): RunEvent => ({ ...DEADLINE, remaining: null, onDeadline });
     const rejecting = aRun("waiting_approval", { onDeadline: "reject" });
-    expect(nextOf(rejecting, deadline("operator")).status).toBe("waiting_operator");
+    expect(nextOf(rejecting, deadlinePassed(null, "operator")).status).toBe("waiting_operator");
     const asking = aRun("waiting_approval", { onDeadline: "operator" });
-    expect(nextOf(asking, deadline("reject")).status).toBe("queued");
+    expect(nextOf(asking, deadlinePassed(null, "reject")).status).toBe("queued");
+    const stopping = aRun("waiting_approval", { onDeadline: "abort" });
+    expect(nextOf(stopping, deadlinePassed(null, "reject")).status).toBe("queued");
+  });
+
+  test.each([
+    ["the call whose approval asked for one", "call_2", "call_2"],
+    ["the hold's own call where none is named", null, "call_1"],
+    ["the hold's own call where nothing is said of one", undefined, "call_1"],
+  ])("of an approval leaves to an operator %s", (_which, subject, shown) => {
+    const next = nextOf(aRun("waiting_approval"), deadlinePassed(null, "operator", subject));
+    const waitingFor = { kind: "operator", principal: "role:operator", subject: shown, reason: "deadline_passed" };
+    expect(next).toMatchObject({ status: "waiting_operator", waitingFor });
+  });
+
+  test("that stops the run says so, and waits for its children", () => {
+    const aborted = { cancelRequestedAt: NOW, endReason: "aborted", waitingFor: null };
+    expect(decide(aRun("waiting_approval"), deadlinePassed(null, "abort"))).toMatchObject({
+      verdict: "moved",
+      closesApprovals: true,
+      next: { ...aborted, status: "cancelled", endedAt: NOW },
+    });
+    expect(nextOf(aRun("waiting_dependency", { onDeadline: "abort", liveChildren: 1 }), DEADLINE)).toMatchObject({
+      ...aborted,
+      status: "cancelling",
+      endedAt: null,
+    });
   });
 
   test("that an operator or a pause lets pass comes again", () => {

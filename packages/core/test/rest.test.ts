@@ -4,7 +4,7 @@ import { reduce } from "../src/reduce.ts";
 import { afterPause, atPresent, operatorHold, rest } from "../src/rest.ts";
 import type { Asked, Hold, RunState } from "../src/state.ts";
 import { DEFAULT_DEADLINES, NOW } from "../src/state.ts";
-import { effectSettled, factArrived, operatorDecided, raiserOf } from "./all-events.ts";
+import { deadlinePassed, decided, effectSettled, factArrived, operatorDecided, raiserOf } from "./all-events.ts";
 import { anUnknownAtOperator, aRun, HOLDS, heldAt, SUCCEEDED } from "./builders.ts";
 import { violations } from "./violations.ts";
 
@@ -20,7 +20,7 @@ const FAILED: RunEvent = { type: "Ended", status: "failed", outcome: null, reaso
 const GIVE_BACK: readonly RunEvent[] = [...HELD, RELEASED, TO_RETRY, COMPLETED, FAILED];
 const GONE: RunEvent = { type: "OwnerGone", reason: "lease_expired" };
 const RECOVERED: RunEvent = { type: "Recovered" };
-const DEADLINE: RunEvent = { type: "DeadlinePassed", remaining: null };
+const DEADLINE = deadlinePassed(null);
 const ANSWERED = factArrived("answer", true);
 const CANCEL: RunEvent = { type: "CancelRequested", reason: "changed_my_mind" };
 const PAUSE: RunEvent = { type: "PauseRequested" };
@@ -30,6 +30,7 @@ const EVIDENCE: readonly RunEvent[] = [effectSettled("late_evidence", true), eff
 
 const MARKED = { pauseRequestedAt: NOW };
 const THIRD_LOSS = { lostAt: NOW, lostReason: "lease_expired", takeovers: 2 };
+const THIRD_WEDGED = { ...THIRD_LOSS, lostReason: "wedged" };
 const WORKING = aRun("outcome_unknown", { owner: "worker_1" });
 const AT_REST = (
   ["queued", "waiting_input", "waiting_approval", "waiting_dependency", "waiting_operator", "retrying"] as const
@@ -66,6 +67,15 @@ const STOPPED: readonly Example[] = [
     (run): Example => [operatorDecided("terminate", 1), run, { status: "cancelled", openAttempts: 0 }],
   ),
   [operatorDecided("abort"), aRun("waiting_operator"), { status: "cancelled", endReason: "aborted" }],
+  ...[deadlinePassed(null, "abort"), decided({ aborts: true })].map(
+    (event): Example => [event, aRun("waiting_approval"), { status: "cancelled", endReason: "aborted" }],
+  ),
+  [DEADLINE, aRun("waiting_approval", { onDeadline: "abort" }), { status: "cancelled", endReason: "aborted" }],
+  [
+    decided({ aborts: true }),
+    aRun("paused", { resumeTo: { to: "hold", hold: HOLDS.approval } }),
+    { status: "cancelled", endReason: "aborted" },
+  ],
 ];
 
 const OPEN = { openAttempts: 1 };
@@ -109,6 +119,13 @@ const STOPPING_WITH_CHILD: readonly Example[] = [
     (run): Example => [CANCEL, { ...run, liveChildren: 1 }, { status: "cancelling", owner: null }],
   ),
   [operatorDecided("abort"), aRun("waiting_operator", { liveChildren: 1 }), { status: "cancelling" }],
+  ...[deadlinePassed(null, "abort"), decided({ aborts: true })].map(
+    (event): Example => [
+      event,
+      aRun("waiting_approval", { liveChildren: 1 }),
+      { status: "cancelling", endReason: "aborted" },
+    ],
+  ),
   [
     effectSettled("owner", true),
     aRun("cancelling", { openAttempts: 1, liveChildren: 1 }),
@@ -165,6 +182,7 @@ const LOOK_UPS_QUARANTINED: readonly Example[] = [
     operatorFor("outcome_unknown", { lookUpsOver: true }),
   ),
   [GONE, { ...WORKING, takeovers: 2 }, operatorFor("outcome_unknown", { lookUpsOver: true })],
+  [RECOVERED, aRun("lost", { ...OPEN, ...THIRD_WEDGED }), operatorFor("outcome_unknown", { lookUpsOver: true })],
 ];
 
 const PAUSED: readonly Example[] = [
@@ -197,11 +215,18 @@ const PAUSED: readonly Example[] = [
     aRun("lost", { ...MARKED, ...THIRD_LOSS }),
     resumesWith({ to: "hold", hold: operatorHold("quarantined", null) }),
   ],
+  [
+    RECOVERED,
+    aRun("lost", { ...MARKED, ...THIRD_WEDGED }),
+    resumesWith({ to: "hold", hold: operatorHold("limit_idle", null) }),
+  ],
   ...AT_REST.map((run): Example => [PAUSE, run, resumesWith(atPresent(run))]),
 ];
 
 const QUARANTINED: readonly Example[] = [
   ...each([RECOVERED, DEADLINE], aRun("lost", THIRD_LOSS), operatorFor("quarantined", { owner: null })),
+  ...each([RECOVERED, DEADLINE], aRun("lost", THIRD_WEDGED), operatorFor("limit_idle", { owner: null })),
+  ...each([...EVIDENCE, ...BY_PERSON], anUnknownAtOperator(THIRD_WEDGED), operatorFor("limit_idle")),
   ...each(
     [...EVIDENCE, ...BY_PERSON],
     anUnknownAtOperator(THIRD_LOSS),
@@ -233,10 +258,26 @@ const GRANTED: readonly Example[] = [
   }),
   [RECOVERED, aRun("lost"), { status: "queued", lostAt: NOW }],
   [RECOVERED, aRun("lost", { takeovers: 1 }), { status: "queued", takeovers: 1 }],
+  [RECOVERED, aRun("lost", { takeovers: 1, lostReason: "wedged" }), { status: "queued", takeovers: 1 }],
   [DEADLINE, aRun("lost"), operatorFor("lost")],
   [DEADLINE, aRun("queued"), operatorFor("queue_limit")],
   [DEADLINE, aRun("waiting_input"), { status: "queued", waitingFor: null }],
   [DEADLINE, aRun("waiting_approval"), { status: "queued" }],
+  ...(["reject", "extend"] as const).map(
+    (onDeadline): Example => [
+      DEADLINE,
+      aRun("waiting_approval", { onDeadline }),
+      { status: "queued", waitingFor: null },
+    ],
+  ),
+  [DEADLINE, aRun("waiting_dependency", { onDeadline: "continue" }), { status: "queued", waitingFor: null }],
+  ...(["operator", "escalate"] as const).map(
+    (onDeadline): Example => [
+      deadlinePassed(null, onDeadline),
+      aRun("waiting_approval"),
+      { status: "waiting_operator", waitingFor: operatorHold("deadline_passed", "call_1").waitingFor },
+    ],
+  ),
   [
     DEADLINE,
     aRun("waiting_dependency"),
@@ -344,9 +385,13 @@ describe("afterPause", () => {
       to: "look_up",
       at: { inMs: 3_000 },
     });
+  });
+
+  test("leaves overdue by as much what was overdue when the pause began", () => {
+    expect(afterPause(hold({ at: 1_000 }), { at: 2_000 })).toEqual(hold({ inMs: -1_000 }));
     expect(afterPause({ to: "retrying", at: { at: 1_000 } }, { at: 2_000 })).toEqual({
       to: "retrying",
-      at: { inMs: 0 },
+      at: { inMs: -1_000 },
     });
   });
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { backoffMs, judgeLookUp, type LookUpAnswer, takeOver } from "../src/settle.ts";
+import { backoffMs, judgeLookUp, type LookUpAnswer, pollDelayMs, takeOver } from "../src/settle.ts";
 import type { EffectProperties } from "../src/step.ts";
 import { aCall, anAttempt, anEffect, READ } from "./builders.ts";
 
@@ -107,5 +107,30 @@ describe("backoffMs", () => {
     expect([0, 1, 2, 3, 4, 5, 10_000].map((tries) => backoffMs(tries, backoff))).toEqual([
       100, 200, 400, 800, 1_000, 1_000, 1_000,
     ]);
+  });
+});
+
+describe("pollDelayMs", () => {
+  const [minute, hour] = [60_000, 3_600_000];
+
+  test("grows rarer with the time, from the tool's own shortest wait to six hours", () => {
+    const delays = [0, minute, 4 * minute, 8 * minute, 24 * hour, 1_000 * hour].map((ms) => pollDelayMs(ms, minute));
+    expect(delays).toEqual([minute, minute, minute, 2 * minute, 6 * hour, 6 * hour]);
+  });
+
+  test("is never shorter than the tool allows, nor half a millisecond", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: -1_000, max: 2 ** 40 }),
+        fc.integer({ min: 1, max: 2 ** 31 }),
+        (waitedMs, everyMs) => {
+          const delayMs = pollDelayMs(waitedMs, everyMs);
+          expect(Number.isInteger(delayMs)).toBe(true);
+          expect(delayMs).toBeGreaterThanOrEqual(everyMs);
+          expect(delayMs).toBeLessThanOrEqual(Math.max(everyMs, 6 * hour));
+          expect(pollDelayMs(waitedMs + 1, everyMs)).toBeGreaterThanOrEqual(delayMs);
+        },
+      ),
+    );
   });
 });

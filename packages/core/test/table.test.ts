@@ -2,9 +2,18 @@ import { describe, expect, test } from "vitest";
 import type { ActorKind, RunEvent } from "../src/event.ts";
 import { ACTOR_KINDS, mayRaise, OPERATOR_CHOICES } from "../src/event.ts";
 import { cellFor, reduce } from "../src/reduce.ts";
-import type { RunState } from "../src/state.ts";
+import type { OnDeadline, RunState } from "../src/state.ts";
 import { isTerminal, isWaiting, STATUSES, type Status } from "../src/status.ts";
-import { ALL_EVENTS, effectSettled, factArrived, operatorDecided, raiserOf } from "./all-events.ts";
+import {
+  ALL_EVENTS,
+  deadlinePassed,
+  decided,
+  ESCALATED_HOLD,
+  effectSettled,
+  factArrived,
+  operatorDecided,
+  raiserOf,
+} from "./all-events.ts";
 import { anUnknownAtOperator, aRun, HOLDS, SUCCEEDED } from "./builders.ts";
 
 // The table of the design, written down by hand. A word is the status that follows, `=` recorded without a move,
@@ -35,11 +44,17 @@ const AT_EASE: readonly Row[] = [
   [ended("failed"),                                   NO,        "failed",           NO,       NO,        NO,        NO,       NO,        GONE,       END],
   [{ type: "OwnerGone", reason: "lease_expired" },    ".",       "lost",             ".",      ".",       ".",       ".",      ".",       GONE,       "."],
   [{ type: "Recovered" },                             ".",       ".",                ".",      ".",       ".",       ".",      "queued",  ".",        "."],
-  [{ type: "DeadlinePassed", remaining: null },       OP,        ".",                `queued queued ${OP}`, "=", ".", "=",     OP,        GONE,       "."],
-  [{ type: "DeadlinePassed", remaining: { at: 9 } },  OP,        ".",                "=",      "=",       ".",       "=",      OP,        GONE,       "."],
+  [deadlinePassed(null),                              OP,        ".",                `queued queued ${OP}`, "=", ".", "=",     OP,        GONE,       "."],
+  ...deadlines(["reject", "extend", "continue"],      OP,        ".",                "queued", "=",       ".",       "=",      OP,        GONE,       "."),
+  ...deadlines(["operator", "escalate"],              OP,        ".",                OP,       "=",       ".",       "=",      OP,        GONE,       "."),
+  ...deadlines(["abort"],                             OP,        ".",                GONE,     "=",       ".",       "=",      OP,        GONE,       "."),
+  [deadlinePassed(null, "operator", "call_2"),        OP,        ".",                OP,       "=",       ".",       "=",      OP,        GONE,       "."],
+  [deadlinePassed(ESCALATED_HOLD),                    OP,        ".",                "=",      "=",       ".",       "=",      OP,        GONE,       "."],
   [{ type: "RetryDue" },                              ".",       ".",                ".",      ".",       "queued",  ".",      ".",       ".",        "."],
   ...facts(true,                                      "=",       "=",                "queued", "=",       "=",       "=",      "=",       "=",        END),
   ...facts(false,                                     "=",       "=",                "=",      "=",       "=",       "=",      "=",       "=",        END),
+  [decided({ aborts: true }),                         "=",       "=",                GONE,     "=",       "=",       GONE,     "=",       "=",        END],
+  [decided({ hold: ESCALATED_HOLD }),                 "=",       "=",                "=",      "=",       "=",       "=",      "=",       "=",        END],
   [operatorDecided("retry"),                          OFF,       OFF,                OFF,      "queued",  OFF,       OFF,      OFF,       OFF,        END],
   [operatorDecided("skip"),                           OFF,       OFF,                OFF,      "queued",  OFF,       OFF,      OFF,       OFF,        END],
   [operatorDecided("abort"),                          OFF,       OFF,                OFF,      GONE,      OFF,       OFF,      OFF,       OFF,        END],
@@ -76,11 +91,15 @@ const UNSETTLED: readonly Row[] = [
   [ended("failed"),                                          UNK,      NO,               NO,        NO,   "="],
   [{ type: "OwnerGone", reason: "lease_expired" },           "lost",   ".",              "=",       ".",  "="],
   [{ type: "Recovered" },                                    ".",      ".",              ".",       UNK,  "."],
-  [{ type: "DeadlinePassed", remaining: null },              ".",      "=",              OP,        UNK,  "="],
-  [{ type: "DeadlinePassed", remaining: { at: 9 } },         ".",      "=",              OP,        UNK,  "="],
+  [deadlinePassed(null),                                     ".",      "=",              OP,        UNK,  "="],
+  ...deadlines(["reject", "extend", "continue", "operator", "escalate", "abort"], ".", "=", OP,     UNK,  "="),
+  [deadlinePassed(null, "operator", "call_2"),               ".",      "=",              OP,        UNK,  "="],
+  [deadlinePassed(ESCALATED_HOLD),                           ".",      "=",              OP,        UNK,  "="],
   [{ type: "RetryDue" },                                     ".",      ".",              ".",       ".",  "."],
   ...facts(true,                                             "=",      "=",              "=",       "=",  "="),
   ...facts(false,                                            "=",      "=",              "=",       "=",  "="),
+  [decided({ aborts: true }),                                "=",      "=",              "=",       "=",  "="],
+  [decided({ hold: ESCALATED_HOLD }),                        "=",      "=",              "=",       "=",  "="],
   [operatorDecided("retry"),                                 OFF,      UNK,              OFF,       OFF,  OFF],
   [operatorDecided("skip"),                                  OFF,      OPEN,             OFF,       OFF,  OFF],
   [operatorDecided("abort"),                                 OFF,      STOP,             OFF,       OFF,  OFF],
@@ -122,6 +141,10 @@ function ended(status: "completed" | "failed"): RunEvent {
 function facts(completesHold: boolean, ...cells: readonly string[]): readonly Row[] {
   const kinds = ["message", "answer", "decision", "callback", "child"] as const;
   return kinds.map((kind) => [factArrived(kind, completesHold), ...cells] as const);
+}
+
+function deadlines(all: readonly OnDeadline[], ...cells: readonly string[]): readonly Row[] {
+  return all.map((onDeadline) => [deadlinePassed(null, onDeadline), ...cells] as const);
 }
 
 /** What `reduce` does, in the words of the tables above. */
@@ -176,9 +199,9 @@ describe("reduce, every pair of status and event", () => {
       JSON.stringify({
         ...event,
         owner: 0,
-        hold: 0,
+        ...("hold" in event ? { hold: 0 } : {}),
+        ...("remaining" in event ? { remaining: event.remaining !== null } : {}),
         retryAt: 0,
-        remaining: 0,
         reason: 0,
         outcome: 0,
         nextLookUp: 0,
@@ -240,7 +263,7 @@ const LETTERS: Readonly<Record<ActorKind, string>> = {
 function mayBeRaisedBy(event: RunEvent): string {
   switch (event.type) {
     case "Submitted":
-      return "row";
+      return "rowe";
     case "Claimed":
     case "Held":
     case "Released":
