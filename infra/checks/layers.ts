@@ -2,7 +2,7 @@
 // because it found no TypeScript that it knows; so this also fails when a package or an app was not looked at.
 
 import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 interface Violation {
@@ -20,7 +20,10 @@ const ROOT = resolve(import.meta.dirname, "../..");
 
 const result = cruise();
 const unseen = ["packages", "apps"]
-  .flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}/src/`))
+  .flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`))
+  // A folder without a manifest is no package: documents.
+  .filter((folder) => existsSync(join(ROOT, folder, "package.json")))
+  .map((folder) => `${folder}/src/`)
   .filter((folder) => !result.modules.some(({ source }) => source.startsWith(folder)));
 const { violations, totalDependenciesCruised } = result.summary;
 

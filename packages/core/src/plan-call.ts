@@ -6,7 +6,7 @@ import { findDenial } from "./policy.ts";
 import { operatorHold } from "./rest.ts";
 import { budgetReason, closedService, serviceHold } from "./retries.ts";
 import type { Hold } from "./state.ts";
-import type { Approval, Call, LineEffect, ResultKind, Step, Verdict } from "./step.ts";
+import type { Approval, Call, LineEffect, ResultKind, Step, StepBody, Verdict } from "./step.ts";
 
 /** What comes next for the first call of a turn that has no result yet. */
 export function planCall(input: PlanInput, call: Call): Next {
@@ -106,8 +106,10 @@ function equalCall(input: PlanInput, call: Call): LineEffect | null {
   const equal = [...input.lineEffects, ...ownResults(input)].filter(
     ({ tool, argsHash, result }) => counts.has(result) && tool === call.tool && argsHash === call.argsHash,
   );
-  const happened = equal.find(({ result }) => HAPPENED.has(result));
-  return happened ?? equal.find(({ result }) => result === "not_established") ?? equal.at(-1) ?? null;
+  // An answer from the record is as good as the record is now, which may say otherwise since.
+  const first = (...results: readonly ResultKind[]) => equal.find(({ result }) => results.includes(result)) ?? null;
+  const own = first("succeeded", "answered") ?? first("not_established");
+  return own ?? first("answered_from_record") ?? equal.at(-1) ?? null;
 }
 
 const TURNED_DOWN: ReadonlySet<ResultKind> = new Set(["rejected", "expired", "skipped"]);
@@ -194,16 +196,20 @@ function execute(input: PlanInput, call: Call, approvalId: string | null): Next 
   const closed = serviceHold(service, wait);
   if (closed !== null) return hold(closed);
   const ordered = input.steps.findLastIndex((step) => isOrder(step, "retry", call.id));
-  const failures = input.steps
-    .slice(ordered + 1)
-    .filter(({ body }) => body.kind === "call_failed" && body.callId === call.id);
+  const failures = input.steps.slice(ordered + 1).filter(({ body }) => isFailedTry(body, call.id));
   const last = failures.at(-1)?.body;
   const attempt = attemptsMade(input.steps, call.id) + 1;
-  if (last?.kind !== "call_failed") return { do: "execute", call, attempt, approvalId, afterMs: 0, service };
   const reason = budgetReason(failures, call);
-  if (reason === null) return { do: "execute", call, attempt, approvalId, afterMs: last.retryInMs, service };
-  const failed = last.code === "timeout" ? "limit_call_deadline" : "call_failed";
+  const afterMs = last?.kind === "call_failed" ? last.retryInMs : 0;
+  if (reason === null) return { do: "execute", call, attempt, approvalId, afterMs, service };
+  const failed =
+    last !== undefined && "code" in last && last.code === "timeout" ? "limit_call_deadline" : "call_failed";
   return hold(operatorHold(reason === "failed" ? failed : reason, call.id));
+}
+
+function isFailedTry(body: StepBody, callId: string): boolean {
+  if (body.kind === "did_not_happen") return body.callId === callId && body.code !== undefined;
+  return body.kind === "call_failed" && body.callId === callId;
 }
 
 /** Attempts of effects are numbered by their intents, those of reads by their failures: a read's result is its last. */

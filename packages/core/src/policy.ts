@@ -47,6 +47,41 @@ export function judgePolicy(rules: readonly PolicyRule[], call: JudgedCall): Ver
   return { kind: "needs_approval", approval: { rule: asking.name, ...asking.approval } };
 }
 
+/** A rule that asks and can never decide, and the one before it that always does. */
+export interface ShadowedRule {
+  readonly rule: string;
+  readonly by: string;
+}
+
+/** The first rule that can never decide, since one before it is about all its calls; null if there is none. */
+export function findShadowed(rules: readonly PolicyRule[]): ShadowedRule | null {
+  const asking = rules.filter(({ action }) => action === "ask");
+  for (const [index, rule] of asking.entries()) {
+    const before = asking.slice(0, index).find((earlier) => covers(earlier, rule));
+    if (before !== undefined) return { rule: rule.name, by: before.name };
+  }
+  return null;
+}
+
+/** Whether every call that `rule` is about is one that `wider` is about, as far as single conditions say it. */
+function covers(wider: PolicyRule, rule: PolicyRule): boolean {
+  const sameTools = wider.tools.includes("*") || rule.tools.every((tool) => wider.tools.includes(tool));
+  return sameTools && wider.when.every((each) => rule.when.some((condition) => implies(condition, each)));
+}
+
+/** Whether whatever meets the first condition meets the second. */
+function implies(condition: Condition, wider: Condition): boolean {
+  if (condition.argument !== wider.argument) return false;
+  const { is, value } = condition;
+  if (is === wider.is && canonicalJson(value) === canonicalJson(wider.value)) return true;
+  if (is === "=") return isMet(wider, value);
+  if (is === "in") return isList(value) && value.every((one) => isMet(wider, one));
+  const order = compare(value, wider.value);
+  if (order === null) return false;
+  if (is.startsWith(">") && wider.is.startsWith(">")) return order > 0 || (order === 0 && wider.is === ">=");
+  return is.startsWith("<") && wider.is.startsWith("<") && (order < 0 || (order === 0 && wider.is === "<="));
+}
+
 /** The first rule that forbids this call. */
 export function findDenial(rules: readonly PolicyRule[], call: JudgedCall): DenyRule | null {
   return rules.find((rule): rule is DenyRule => rule.action === "deny" && applies(rule, call)) ?? null;
@@ -103,8 +138,16 @@ const DECIMAL = /^(-?)(0|[1-9]\d{0,39})(?:\.(\d{1,40}))?$/;
 
 function decimalOf(value: JsonValue | undefined): Decimal | null {
   if (typeof value !== "string" && typeof value !== "number") return null;
-  const [, sign, whole, fraction = ""] = DECIMAL.exec(String(value)) ?? [];
+  const text = typeof value === "number" ? numeral(value) : value;
+  const [, sign, whole, fraction = ""] = DECIMAL.exec(text) ?? [];
   return whole === undefined ? null : { negative: sign === "-", whole, fraction };
+}
+
+/** A number without an exponent. */
+function numeral(value: number): string {
+  const text = String(value);
+  if (!text.includes("e")) return text;
+  return Number.isInteger(value) ? BigInt(value).toString() : value.toFixed(40);
 }
 
 function scaled({ negative, whole, fraction }: Decimal, digits: number): bigint {

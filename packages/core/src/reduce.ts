@@ -124,6 +124,11 @@ const MOVES: Readonly<Record<Move, MoveFunction>> = {
   pause_at_rest: (state) => moved(state, rest({ ...state, pauseRequestedAt: NOW }, atPresent(state))),
   mark_pause: (state) => moved(state, { ...state, pauseRequestedAt: state.pauseRequestedAt ?? NOW }, false),
   unmark_pause: (state) => moved(state, { ...state, pauseRequestedAt: null }, false),
+  /** An effect that nobody could settle brings the mark along: it would keep every repeat from starting. */
+  unmark_if_any: (state) =>
+    state.pauseRequestedAt === null
+      ? { verdict: "refused", rule: "not_paused" }
+      : moved(state, { ...state, pauseRequestedAt: null }, false),
   resume: (state) =>
     moved(state, rest({ ...state, pauseRequestedAt: null }, afterPause(atPresent(state), state.pausedAt))),
   retry: (state) => moved(state, retried(state)),

@@ -132,7 +132,13 @@ export type StepBody =
       /** It was the one that finds out whether its service is back: that it is not costs the run no try. */
       readonly probe?: true;
     }
-  | { readonly kind: "did_not_happen"; readonly callId: string; readonly attempt: number }
+  | {
+      readonly kind: "did_not_happen";
+      readonly callId: string;
+      readonly attempt: number;
+      /** Its worker had seen it fail, without knowing whether it had acted: a try; absent where a worker was lost, which is none. */
+      readonly code?: string;
+    }
   /** The other side has accepted the effect and settles it later; its result follows. */
   | { readonly kind: "effect_pending"; readonly callId: string; readonly output: JsonValue }
   /** Evidence that came after an attempt had been settled otherwise: it did happen. */

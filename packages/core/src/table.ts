@@ -42,6 +42,7 @@ export type Move =
   | "pause_at_rest"
   | "mark_pause"
   | "unmark_pause"
+  | "unmark_if_any"
   | "resume"
   | "retry"
   | "skip"
@@ -101,7 +102,7 @@ export const TABLE: Readonly<Record<Exclude<EventType, "OperatorDecided">, Row>>
   FactArrived:     row(["=",              "=",              "if_completed",   "=",              "=",              "=",              "resume_anew",    "=",              "=",             END]),
   CancelRequested: row(["cancel_at_rest", "cancel_working", "cancel_at_rest", "cancel_at_rest", "cancel_at_rest", "cancel_working", "cancel_at_rest", "cancel_working", ".",             END]),
   PauseRequested:  row(["pause_at_rest",  "mark_pause",     "pause_at_rest",  "pause_at_rest",  "pause_at_rest",  OPEN,             ".",              OPEN,             OPEN,            END]),
-  Resumed:         row([NPAU,             "unmark_pause",   NPAU,             NPAU,             NPAU,             "unmark_pause",   "resume",         "unmark_pause",   NPAU,            END]),
+  Resumed:         row([NPAU,             "unmark_pause",   NPAU,             "unmark_if_any",  NPAU,             "unmark_pause",   "resume",         "unmark_pause",   NPAU,            END]),
 };
 
 const NOT_OFFERED: Cell = "!choice_not_offered";

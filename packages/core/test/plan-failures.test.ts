@@ -85,6 +85,20 @@ describe("plan, a call that failed", () => {
     expect(after(losses.flat())).toMatchObject({ do: "execute", attempt: 31, afterMs: 0 });
   });
 
+  test("loses a try with one that its worker saw fail, and that did not happen", () => {
+    const nothing = (attempt: number, code = "unexpected_error"): StepBody => {
+      return { kind: "did_not_happen", callId: "call_1", attempt, code };
+    };
+    expect(after([intent(1), nothing(1)])).toMatchObject({ do: "execute", attempt: 2, afterMs: 0 });
+    const twice = [intent(1), nothing(1), intent(2), nothing(2)];
+    expect(after(twice)).toEqual(heldFor("call_failed"));
+    expect(after([intent(1), nothing(1), intent(2), nothing(2, "timeout")])).toEqual(heldFor("limit_call_deadline"));
+    expect(after([intent(1), aFailure("call_1", 1), intent(2), nothing(2)])).toEqual(heldFor("call_failed"));
+    expect(after([...twice, anOrder("retry", "call_1")])).toMatchObject({ do: "execute", attempt: 3 });
+    const others = [intent(1), nothing(1), { ...nothing(1), callId: "call_2" } as StepBody];
+    expect(after(others)).toMatchObject({ do: "execute", attempt: 2 });
+  });
+
   test("does not count the failures of others", () => {
     const history = steps(aReply(["call_2", "call_1"]), aFailure("call_2", 1), aResult("call_2"), aMessage());
     const next = plan(anInput({ calls: [CALL, aCall(2)], steps: history }));

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { JsonValue } from "../src/json.ts";
-import { applies, type Condition, findDenial, judgePolicy, type PolicyRule } from "../src/policy.ts";
+import { applies, type Condition, findDenial, findShadowed, judgePolicy, type PolicyRule } from "../src/policy.ts";
 import { aDenial, RULE } from "./builders.ts";
 
 const { rule: _rule, ...APPROVAL } = RULE;
@@ -95,8 +95,7 @@ describe("a condition", () => {
     "00.50",
     "NaN",
     "٣",
-    1e21,
-    1e-7,
+    1e41,
     "9".repeat(41),
     null,
     true,
@@ -222,5 +221,82 @@ describe("amounts", () => {
     expect(isMet("=", 7, "007")).toBe(false);
     expect(isMet("in", [7, "7", "007.0"], "007")).toBe(false);
     expect(isMet("in", ["007"], "007")).toBe(true);
+  });
+});
+
+describe("findShadowed", () => {
+  const condition = (is: Condition["is"], value: JsonValue, argument = "amount"): Condition => ({
+    argument,
+    is,
+    value,
+  });
+
+  test.each<[string, readonly Condition[], readonly Condition[]]>([
+    ["no conditions at all", [], [condition(">", 5)]],
+    ["the same condition", [condition("!=", "x")], [condition("!=", "x"), condition(">", 1, "other")]],
+    ["a lower bound below", [condition(">", "100")], [condition(">", "1000")]],
+    ["the same bound, met by it as well", [condition(">=", 100)], [condition(">", 100)]],
+    ["an upper bound above", [condition("<", 100)], [condition("<", "99.99")]],
+    ["the same upper bound, met by it as well", [condition("<=", 100)], [condition("<", 100)]],
+    ["a bound that one value meets", [condition(">", 100)], [condition("=", "101")]],
+    ["a list with all its values", [condition("in", ["eur", "usd"])], [condition("in", ["usd"])]],
+    ["another value", [condition("!=", "eur")], [condition("=", "usd")]],
+  ])("names the rule that stands behind %s", (_, wider, narrower) => {
+    expect(findShadowed([asks("wide", ["refund"], wider), asks("narrow", ["refund"], narrower)])).toEqual({
+      rule: "narrow",
+      by: "wide",
+    });
+  });
+
+  test.each<[string, PolicyRule, PolicyRule]>([
+    ["a narrower rule", asks("a", ["*"], [condition(">", 1_000)]), asks("b", ["*"], [condition(">", 100)])],
+    [
+      "the same bound, not met by it",
+      asks("a", ["*"], [condition(">", 100)]),
+      asks("b", ["*"], [condition(">=", 100)]),
+    ],
+    [
+      "the same upper bound, not met by it",
+      asks("a", ["*"], [condition("<", 9)]),
+      asks("b", ["*"], [condition("<=", 9)]),
+    ],
+    ["bounds to both sides", asks("a", ["*"], [condition("<", 100)]), asks("b", ["*"], [condition(">", 1_000)])],
+    ["an upper bound below", asks("a", ["*"], [condition("<", 5)]), asks("b", ["*"], [condition("<", 9)])],
+    ["another argument", asks("a", ["*"], [condition(">", 1)]), asks("b", ["*"], [condition(">", 2, "other")])],
+    ["words that have no order", asks("a", ["*"], [condition(">", "x")]), asks("b", ["*"], [condition(">", "y")])],
+    [
+      "a list that lacks a value",
+      asks("a", ["*"], [condition("in", [1])]),
+      asks("b", ["*"], [condition("in", [1, 2])]),
+    ],
+    ["a list that is none", asks("a", ["*"], [condition("in", [1])]), asks("b", ["*"], [condition("in", 1)])],
+    ["another tool", asks("a", ["letter"]), asks("b", ["refund"])],
+    ["a rule that forbids", aDenial("refund"), asks("b", ["refund"])],
+  ])("lets a rule be that stands behind %s", (_, before, after) => {
+    expect(findShadowed([before, after])).toBeNull();
+  });
+
+  test("means what it says: a shadowed rule never decides", () => {
+    const value = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom("1", "2.0", "x"));
+    const is = fc.constantFrom<Condition["is"]>("=", "!=", ">", ">=", "<", "<=");
+    const when = fc.array(fc.record({ argument: fc.constantFrom("a", "b"), is, value }), { maxLength: 2 });
+    const args = fc.record({ a: value, b: value }, { requiredKeys: [] });
+    fc.assert(
+      fc.property(when, when, args, (first, second, given) => {
+        const rules = [asks("first", ["*"], first), asks("second", ["*"], second)];
+        const verdict = judgePolicy(rules, { tool: "refund", args: given as JsonValue });
+        const decidesSecond = verdict.kind === "needs_approval" && verdict.approval.rule === "second";
+        expect(decidesSecond && findShadowed(rules) !== null).toBe(false);
+      }),
+    );
+  });
+});
+
+describe("numbers with exponents", () => {
+  test("are compared like all others", () => {
+    expect(isMet("<", 100, 1e21)).toBe(false);
+    expect(isMet(">", "999999999999999999999", 1e21)).toBe(true);
+    expect(isMet("<", 1, 1e-7)).toBe(true);
+    expect(isMet(">", 0, 1e-7)).toBe(true);
   });
 });

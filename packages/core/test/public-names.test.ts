@@ -35,6 +35,7 @@ test("the package gives away these names and no other", () => {
     "describe",
     "escalated",
     "findDenial",
+    "findShadowed",
     "holdOf",
     "isTerminal",
     "isWaiting",

@@ -152,6 +152,12 @@ describe("a pause", () => {
     }
   });
 
+  test("that was asked for before an effect became unknown can be taken back while an operator decides about that", () => {
+    const run = anUnknownAtOperator({ pauseRequestedAt: { at: 5 } });
+    expect(nextOf(run, { type: "Resumed" })).toEqual({ ...run, pauseRequestedAt: null });
+    expect(decide(anUnknownAtOperator(), { type: "Resumed" })).toEqual({ verdict: "refused", rule: "not_paused" });
+  });
+
   test("that a fact completes goes on anew, and so does an end that the fact came before", () => {
     const held = aRun("paused", { resumeTo: { to: "hold", hold: HOLDS.input } });
     expect(nextOf(held, factArrived("answer", true)).resumeTo).toEqual({ to: "queued" });

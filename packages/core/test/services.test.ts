@@ -123,6 +123,27 @@ describe("plan, an effect that the other side reports as failed after it had hap
     expect(proposed(...bodies)).toMatchObject({ do: "write_result", result: "answered_from_record" });
   });
 
+  test("is not said to have been done because an equal call was once answered from its record", () => {
+    const same = { ...again, id: "call_3", turn: 3 };
+    const next = (...reported: readonly StepBody[]) =>
+      plan(
+        anInput({
+          calls: [CALL, again, same],
+          steps: steps(
+            aReply(["call_1"]),
+            aResult("call_1"),
+            aReply(["call_2"], { turn: 2 }),
+            aResult("call_2", { result: "answered_from_record" }),
+            ...reported,
+            aMessage(),
+            aReply(["call_3"], { turn: 3 }),
+          ),
+        }),
+      );
+    expect(next()).toMatchObject({ do: "write_result", result: "answered_from_record" });
+    expect(next(failed)).toEqual(heldFor("equal_effect_unknown", "call_3"));
+  });
+
   test("tells the model nothing by itself", () => {
     const done = aReply([], { turn: 2, outcome: { kind: "succeeded" } });
     const history = steps(aReply(["call_1"]), aResult("call_1"), done, failed);
