@@ -1,4 +1,4 @@
-import type { EventType, Rule } from "@holdpoint/core";
+import type { DecisionRule, EventType, Rule } from "@holdpoint/core";
 import type { Store } from "./db.ts";
 import { findRow } from "./find-row.ts";
 import { recordRefusal } from "./refusals.ts";
@@ -8,13 +8,9 @@ import { type Move, transitionOne } from "./transition.ts";
 /** Rules that only the facts of a hold, an approval or a call can break; the table's rules come from core. */
 export type ActRule =
   | Rule
+  | DecisionRule
+  | "edit_denied"
   | "hold_is_over"
-  | "not_an_approver"
-  | "own_request"
-  | "hash_mismatch"
-  | "already_decided"
-  | "approval_expired"
-  | "approval_withdrawn"
   | "deadline_passed"
   | "attempt_not_named"
   | "busy";

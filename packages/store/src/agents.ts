@@ -1,10 +1,21 @@
-import type { AgentRef, JsonValue } from "@holdpoint/core";
+import type { AgentRef, JsonObject, PolicyRule, Presentation } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 
+/** A tool as its agent has registered it: enough to judge edited arguments where no agent code runs. */
+export interface RegisteredTool {
+  readonly name: string;
+  readonly description: string;
+  readonly effect: "read" | "effect";
+  /** What arguments must look like, as JSON schema. */
+  readonly inputSchema: JsonObject;
+  readonly rules: readonly PolicyRule[];
+  readonly presentation: Presentation;
+}
+
 /** An agent as workers have registered it: what a client can submit runs to. */
 export interface RegisteredAgent extends AgentRef {
-  readonly tools: JsonValue;
+  readonly tools: readonly RegisteredTool[];
 }
 
 /** Makes an agent known; the same name and version again takes the newer description. */
@@ -14,7 +25,7 @@ export async function registerAgent(store: Store, agent: RegisteredAgent): Promi
 
 /** Every agent that has been registered, by name and version. */
 export function listAgents(store: Store): Promise<readonly RegisteredAgent[]> {
-  return execute<{ name: string; version: string; tools: JsonValue }>(store, LIST, [store.tenantId]);
+  return execute<{ name: string; version: string; tools: readonly RegisteredTool[] }>(store, LIST, [store.tenantId]);
 }
 
 const REGISTER = statement(

@@ -1,8 +1,7 @@
-import type { AgentRef } from "@holdpoint/core";
+import type { AgentRef, PendingRequest } from "@holdpoint/core";
 import { type Statement, type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
-import type { ApprovalRequest } from "./transition.ts";
 
 /** A run that a sweep may have to move; its version and step_seq pin what was seen. */
 export interface Candidate {
@@ -13,14 +12,7 @@ export interface Candidate {
 
 /** A run whose deadline has passed, with the approvals it waits for. */
 export interface OverdueRun extends Candidate {
-  readonly approvals: readonly PendingApproval[];
-}
-
-/** An approval request that nobody has decided. */
-interface PendingApproval {
-  readonly id: string;
-  readonly deadlineMs: number;
-  readonly onDeadline: ApprovalRequest["onDeadline"];
+  readonly approvals: readonly PendingRequest[];
 }
 
 /** Runs whose deadline has passed, the longest overdue first. */
@@ -86,7 +78,7 @@ export function findUnclaimed(store: Store, olderThanMs: number, limit: number):
 type CandidateRow = { run: RunJson; now: Date };
 
 type OverdueRow = CandidateRow & {
-  approvals: readonly (Omit<PendingApproval, "deadlineMs"> & { deadline: string })[];
+  approvals: readonly (Omit<PendingRequest, "deadlineMs"> & { deadline: string })[];
 };
 
 async function find(store: Store, which: Statement, limit: number): Promise<readonly Candidate[]> {
@@ -119,7 +111,8 @@ const candidates = (verb: string, condition: string, order = "r.id"): Statement 
 const OVERDUE = statement(
   "find_overdue",
   `select to_jsonb(r) as run, holdpoint.clock() as now,
-     (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'deadline', p.deadline, 'onDeadline', p.on_deadline)), '[]')
+     (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'callId', p.call_id, 'terms', p.terms,
+        'level', p.level, 'extended', p.extended, 'deadline', p.deadline)), '[]')
       from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending') as approvals
    from holdpoint.runs r
    where r.tenant_id = $1::uuid and r.wait_deadline <= holdpoint.now() and r.ended_at is null

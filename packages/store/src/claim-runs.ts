@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { LONE_TAKEOVERS, reduce, STATUSES, submitted } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
 import { asError, execute, executeBatch } from "./execute.ts";
@@ -28,12 +29,50 @@ export function isUnloaded(claimed: LoadedRun | UnloadedRun): claimed is Unloade
 
 /**
  * Claims runs for a worker and loads all that is needed to continue, in one round trip. The condition is the status
- * and no owner, never the version of the wake-up; a run that somebody else is moving is passed over. Each run is claimed
- * and loaded or not by itself.
+ * and no owner, never the version of the wake-up; a run that somebody else is moving is passed over and tried again, since
+ * its wake-up comes only once. Each run is claimed and loaded or not by itself.
  *
  * @returns the runs that are now this worker's, in order of their ids, and those of which that is not known.
  */
 export async function claimRuns(store: Store, claim: Claim): Promise<readonly (LoadedRun | UnloadedRun)[]> {
+  const claimed = [...(await claimOnce(store, claim))];
+  for (let tries = 1; tries < CLAIM_TRIES; tries += 1) {
+    const mayTakeSuspect = claim.mayTakeSuspect && !claimed.some(isSuspect);
+    const known = new Set(claimed.map(runIdOf));
+    const left = claim.runIds.filter((id) => !known.has(id));
+    const runIds = left.length === 0 ? [] : await findPassedOver(store, left, mayTakeSuspect);
+    if (runIds.length === 0) break;
+    await sleep(tries * PASSED_OVER_PAUSE_MS);
+    claimed.push(...(await claimOnce(store, { ...claim, runIds, mayTakeSuspect })));
+  }
+  return claimed.toSorted((a, b) => (runIdOf(a) < runIdOf(b) ? -1 : 1));
+}
+
+/** How often a run is tried that somebody else is moving: api and sweeper hold a row for a statement, no longer. */
+const CLAIM_TRIES = 4;
+const PASSED_OVER_PAUSE_MS = 10;
+
+function runIdOf(claimed: LoadedRun | UnloadedRun): string {
+  return isUnloaded(claimed) ? claimed.runId : claimed.run.id;
+}
+
+function isSuspect(claimed: LoadedRun | UnloadedRun): boolean {
+  const run = isUnloaded(claimed) ? claimed.taken : claimed.run;
+  return run !== null && run.state.takeovers >= LONE_TAKEOVERS;
+}
+
+/** Those of these runs that could be claimed and were not: somebody else held their rows. */
+async function findPassedOver(
+  store: Store,
+  runIds: readonly string[],
+  mayTakeSuspect: boolean,
+): Promise<readonly string[]> {
+  const statuses = CLAIMABLE.map(({ from }) => from);
+  const values = [store.tenantId, runIds, statuses, mayTakeSuspect, LONE_TAKEOVERS];
+  return (await execute<{ id: string }>(store, PASSED_OVER, values)).map(({ id }) => id);
+}
+
+async function claimOnce(store: Store, claim: Claim): Promise<readonly (LoadedRun | UnloadedRun)[]> {
   const runIds = claim.runIds.toSorted();
   let { mayTakeSuspect } = claim;
   const outcomes = await executeBatch<string, ClaimRow & { ord: number }>(runIds, async (items) => {
@@ -84,6 +123,14 @@ const CLAIMABLE = STATUSES.flatMap((from) => {
   return decision.verdict === "moved" || decision.verdict === "recorded" ? [{ from, to: decision.next.status }] : [];
 });
 
+const PASSED_OVER = statement(
+  "find_passed_over",
+  `select r.id from holdpoint.runs r
+   where r.tenant_id = $1::uuid and r.id = any($2::uuid[]) and r.owner is null and r.status = any($3::text[])
+     and (r.status = 'queued' or r.open_attempts > 0)
+     and ($4::boolean or r.takeovers + (r.lost_at is not null)::int < $5::int)`,
+);
+
 const CLAIM = statement(
   "claim_runs",
   `
@@ -102,7 +149,7 @@ chosen as materialized (
 ),
 moved as (
   update holdpoint.runs r set
-    status = t.to_status, version = r.version + 1, epoch = r.epoch + 1, owner = $3::uuid,
+    status = t.to_status, version = r.version + 1, epoch = r.epoch + 1, owner = $3::uuid, claimed_at = holdpoint.clock(),
     takeovers = r.takeovers + (r.lost_at is not null)::int, lost_at = null, lost_reason = null,
     queued_since = null, wait_deadline = case when t.to_status = t.from_status then r.wait_deadline end,
     progress_due_at = holdpoint.clock() + $4::float8 * interval '1 millisecond',

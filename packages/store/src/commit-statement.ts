@@ -12,12 +12,15 @@ export const COMMIT = statement(
 with input as materialized (
   select * from jsonb_to_recordset($2::jsonb) as i(
     ord int, "runId" uuid, "workerId" uuid, epoch int, "stepSeq" int, steps jsonb, start jsonb, "approvalId" uuid,
-    "argsHash" text, supersedes uuid, calls jsonb, messages jsonb, settles jsonb, finished jsonb, "readFacts" jsonb,
+    "argsHash" text, supersedes uuid, "usedApproval" uuid, calls jsonb, messages jsonb, settles jsonb, finished jsonb, "readFacts" jsonb,
     artifacts jsonb, checkpoint jsonb, "currentStep" text, "progressMs" float8, progress boolean)
 ),
 locked as materialized (
   select r.id, r.cancel_requested_at is null and r.pause_requested_at is null and (
-      r.status = 'running' or (r.status = 'outcome_unknown' and i.supersedes is not null)) as may_start
+      r.status = 'running' or (r.status = 'outcome_unknown' and i.supersedes is not null))
+      -- What is forbidden or revoked since the plan was made is seen by the next one.
+      and (i.start->>'policyRevision')::int is not distinct from
+        (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as may_start
   from holdpoint.runs r join input i on i."runId" = r.id
   where r.tenant_id = $1::uuid and r.owner = i."workerId" and r.epoch = i.epoch and r.step_seq = i."stepSeq"
     and r.status in ('running', 'cancelling', 'outcome_unknown')
@@ -50,7 +53,11 @@ spent as (
   returning p.id
 ),
 judged as materialized (
-  select v.*, v.may_start and (v."approvalId" is null or s.id is not null) as started
+  select v.*, v.may_start and (s.id is not null or (v."approvalId" is null and not exists (
+      -- Whoever brings no approval starts nothing that needs one.
+      select from holdpoint.calls c
+      where c.run_id = v."runId" and c.id = (v.start->'body'->>'callId')::uuid
+        and c.verdict->>'kind' is distinct from 'allowed'))) as started
   from valid v left join spent s on s.id = v."approvalId"
 ),
 moved as (
@@ -72,19 +79,19 @@ moved as (
     j.started, j.supersedes, j.start, r.owner, r.updated_at as at,
     r.cancel_requested_at is not null as cancel_requested, r.pause_requested_at is not null as pause_requested,
     case when j.started then j.steps || jsonb_build_array(j.start->'body') else j.steps end as steps,
-    j.calls, j.messages, j.settles, j.finished, j."readFacts", j.artifacts
+    j.calls, j.messages, j.settles, j.finished, j."readFacts", j.artifacts, j."usedApproval"
 ),
 ${SAID},
 ${STEPPED},
 called as (
   insert into holdpoint.calls (tenant_id, run_id, id, turn, ordinal, tool_call_id, tool, args, args_hash, operation_id,
-    effect, verdict, timeout_ms, retries, at)
+    effect, verdict, timeout_ms, retries, throttled_for_ms, service, at)
   select $1::uuid, m.run_id, t.id, t.turn, t.ordinal, t."toolCallId", t.tool, t.args, t."argsHash", t."operationId",
-         t.effect, t.verdict, t."timeoutMs", t.retries, m.at
+         t.effect, t.verdict, t."timeoutMs", t.retries, t."throttledForMs", t.service, m.at
   from moved m
   cross join lateral jsonb_to_recordset(m.calls)
     as t(id uuid, turn int, ordinal int, "toolCallId" text, tool text, args text, "argsHash" text, "operationId" text,
-         effect jsonb, verdict jsonb, "timeoutMs" int, retries int)
+         effect jsonb, verdict jsonb, "timeoutMs" int, retries int, "throttledForMs" bigint, service text)
 ),
 ${SETTLED},
 superseded as (
@@ -93,11 +100,11 @@ superseded as (
   where m.started and a.run_id = m.run_id and a.id = m.supersedes and a.ended_at is null
 ),
 begun as (
-  insert into holdpoint.attempts (tenant_id, run_id, id, call_id, number, worker, epoch, external_ref, started_at,
-    deadline_at)
+  insert into holdpoint.attempts (tenant_id, run_id, id, call_id, number, worker, epoch, external_ref, args_hash,
+    started_at, deadline_at)
   select $1::uuid, m.run_id, (m.start->>'attemptId')::uuid, (m.start->'body'->>'callId')::uuid,
-         (m.start->'body'->>'attempt')::int, m.owner, m.epoch, m.start->>'externalRef', m.at,
-         m.at + (m.start->>'deadlineMs')::float8 * interval '1 millisecond'
+         (m.start->'body'->>'attempt')::int, m.owner, m.epoch, m.start->>'externalRef',
+         m.start->>'argsHash', m.at, m.at + (m.start->>'deadlineMs')::float8 * interval '1 millisecond'
   from moved m where m.started
 ),
 finished as (
@@ -111,13 +118,20 @@ finished as (
     as t("attemptId" uuid, "callId" uuid, number int, "durationMs" float8, outcome text, "errorClass" text,
          "errorCode" text)
 ),
+-- A read has no intent: its approval is spent with its result.
+used as (
+  update holdpoint.approvals p set state = 'spent', spent_at = m.at, spent_by = m.owner
+  from moved m
+  where p.id = m."usedApproval" and p.run_id = m.run_id and p.state = 'approved'
+),
 read_in as (
   update holdpoint.inbox f set read_in_step = m.step_seq
   from moved m cross join lateral jsonb_array_elements_text(m."readFacts") as t(id)
   where f.id = t.id::uuid and f.run_id = m.run_id and f.read_in_step is null
 ),
 ${KEPT}
-select ord, step_seq, started, status, cancel_requested, pause_requested, at as now from moved`,
+select ord, step_seq, started, status, cancel_requested, pause_requested, at as now,
+  (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as policy_revision from moved`,
 );
 
 /**
@@ -129,6 +143,7 @@ export const STEP_READ_BACK = statement(
   "read_back_step",
   `select r.owner, r.epoch, r.step_seq, false as started, r.status, r.cancel_requested_at is not null as cancel_requested,
      r.pause_requested_at is not null as pause_requested, holdpoint.clock() as now,
+     (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as policy_revision,
      (select count(*)::int from jsonb_array_elements($4::jsonb) with ordinality as t(body, n)
       join holdpoint.steps s on s.run_id = r.id and s.seq = $3::int + t.n and s.body = t.body
       where s.kind <> 'intent' or exists (

@@ -1,5 +1,5 @@
 import type { Call, Checkpoint, Status, StepBody } from "@holdpoint/core";
-import { canonicalJson } from "@holdpoint/core";
+import { canonicalJson, storable } from "@holdpoint/core";
 import { COMMIT, STEP_READ_BACK } from "./commit-statement.ts";
 import type { Store } from "./db.ts";
 import { execute, executeBatch, failureKind } from "./execute.ts";
@@ -13,8 +13,12 @@ export interface Start {
   readonly deadlineMs: number;
   /** What the effect is known by outside until the other side gives it a name: its operation id. */
   readonly externalRef: string;
-  /** The approval that this start spends, with the hash it must have been given for. */
-  readonly approval: { readonly id: string; readonly argsHash: string } | null;
+  /** The hash of the arguments that run. */
+  readonly argsHash: string;
+  /** The approval that this start spends; it must have been given for this hash. */
+  readonly approvalId: string | null;
+  /** The revision of deny rules and assignments that the plan was made with (`LoadedRun.policyRevision`). */
+  readonly policyRevision: number;
   /** An open attempt of another claim that this one carries on under the same operation id. */
   readonly supersedes: string | null;
 }
@@ -44,6 +48,8 @@ export interface StepCommit {
   readonly settles?: readonly Settle[];
   readonly finished?: readonly FinishedAttempt[];
   readonly readFacts?: readonly string[];
+  /** The approval of a read that ends with this commit. */
+  readonly usedApproval?: string | null;
   readonly artifacts?: readonly Artifact[];
   readonly checkpoint: Checkpoint;
   readonly currentStep: string;
@@ -62,6 +68,8 @@ export type CommitResult =
       readonly status: Status;
       readonly cancelRequested: boolean;
       readonly pauseRequested: boolean;
+      /** The revision of deny rules and assignments when the commit began: another than the plan's has to be loaded. */
+      readonly policyRevision: number;
       /** The database's clock, in milliseconds since the epoch. */
       readonly nowMs: number;
     }
@@ -109,6 +117,7 @@ interface CommitRow {
   readonly status: Status;
   readonly cancel_requested: boolean;
   readonly pause_requested: boolean;
+  readonly policy_revision: number;
   readonly now: Date;
 }
 
@@ -120,6 +129,7 @@ function taken(row: Omit<CommitRow, "ord">): CommitResult {
     status: row.status,
     cancelRequested: row.cancel_requested,
     pauseRequested: row.pause_requested,
+    policyRevision: row.policy_revision,
     nowMs: row.now.getTime(),
   };
 }
@@ -152,14 +162,15 @@ function inputOf(ord: number, commit: StepCommit): object {
     stepSeq: commit.stepSeq,
     steps: commit.steps,
     start,
-    approvalId: start?.approval?.id ?? null,
-    argsHash: start?.approval?.argsHash ?? null,
+    approvalId: start?.approvalId ?? null,
+    argsHash: start?.argsHash ?? null,
     supersedes: start?.supersedes ?? null,
     calls: (commit.calls ?? []).map(callRow),
     messages: commit.messages ?? [],
     settles: commit.settles ?? [],
     finished: commit.finished ?? [],
     readFacts: commit.readFacts ?? [],
+    usedApproval: commit.usedApproval ?? null,
     artifacts: commit.artifacts ?? [],
     checkpoint: commit.checkpoint,
     currentStep: commit.currentStep,
@@ -170,5 +181,5 @@ function inputOf(ord: number, commit: StepCommit): object {
 
 function callRow(call: Call): object {
   const { args, ...rest } = call;
-  return { ...rest, args: canonicalJson(args) };
+  return { ...rest, args: canonicalJson(storable(args)) };
 }

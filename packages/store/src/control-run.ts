@@ -78,13 +78,20 @@ export function decideAsOperator(store: Store, decision: OperatorDecision): Prom
 }
 
 /** Holds for which an operator's word is something that the loop has to read. */
-const READ_BY_THE_LOOP = new Set([
+const READ_BY_THE_LOOP: ReadonlySet<string> = new Set([
   "call_failed",
+  "limit_call_deadline",
+  "throttled_too_long",
+  "unavailable_too_long",
   "model_failed",
   "blocked",
   "limit_turns",
   "limit_tokens",
+  "limit_cost",
+  "limit_wall_time",
   "invalid_arguments",
+  "equal_effect_unknown",
+  "settlement_overdue",
 ]);
 
 function order({ run }: LoadedRun, choice: OperatorChoice): Writes {

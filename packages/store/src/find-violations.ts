@@ -24,6 +24,8 @@ const AWAITS_APPROVAL = `(r.status = 'waiting_approval'
 const OF_RUNS = {
   owner_is_no_worker: "r.owner is not null and not exists (select from holdpoint.workers w where w.id = r.owner)",
   running_without_owner: "r.status = 'running' and r.owner is null",
+  ended_with_open_attempt: `r.ended_at is not null
+    and exists (select from holdpoint.attempts a where a.run_id = r.id and a.ended_at is null)`,
   open_attempts_differ: `r.open_attempts <>
     (select count(*) from holdpoint.attempts a where a.run_id = r.id and a.ended_at is null)`,
   steps_have_a_gap: `r.step_seq <> (select count(*) from holdpoint.steps s where s.run_id = r.id)
@@ -37,10 +39,80 @@ const OF_RUNS = {
     and exists (select from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending')`,
   waits_for_no_approval: `${AWAITS_APPROVAL}
     and not exists (select from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending')`,
+  waits_past_an_approvals_deadline: `r.status = 'waiting_approval' and r.wait_deadline - interval '1 second' >
+    (select min(p.deadline) from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending')`,
+  completed_with_unanswered_call: `r.status = 'completed' and exists (select from holdpoint.calls c
+    where c.run_id = r.id and not exists (select from holdpoint.steps s
+      where s.run_id = r.id and s.kind = 'tool_result' and s.body->>'callId' = c.id::text))`,
   ended_with_unspent_approval: `r.ended_at is not null
     and exists (select from holdpoint.approvals p where p.run_id = r.id and p.state = 'approved')`,
   waits_without_deadline: `r.wait_deadline is null and r.status not in ('running', 'retrying', 'completed', 'failed', 'cancelled')`,
   queued_without_since: "r.status = 'queued' and r.queued_since is null",
+} as const;
+
+/** Attempts, each with its call, for the conditions below. */
+const ATTEMPT_OF_CALL = `select a.run_id from holdpoint.attempts a
+  join holdpoint.calls c on c.run_id = a.run_id and c.id = a.call_id where a.tenant_id = $1::uuid`;
+
+/** An approval request `p` that was for just the arguments that the attempt `a` of the call `c` has run. */
+const FOR_WHAT_RAN = "p.run_id = c.run_id and p.call_id = c.id and p.args_hash = a.args_hash";
+
+/** Selects of run ids: what was done, said of it, and allowed must agree. */
+const OF_EFFECTS = {
+  attempts_open_at_once: `select a.run_id from holdpoint.attempts a where a.tenant_id = $1::uuid and a.ended_at is null
+    group by a.run_id, a.call_id having count(*) > 1`,
+  attempt_without_call: `select a.run_id from holdpoint.attempts a where a.tenant_id = $1::uuid and not exists
+    (select from holdpoint.calls c where c.run_id = a.run_id and c.id = a.call_id)`,
+  attempt_without_approval: `${ATTEMPT_OF_CALL} and a.args_hash is not null and c.verdict->>'kind' = 'needs_approval'
+    and not exists (select from holdpoint.approvals p where ${FOR_WHAT_RAN} and p.spent_at is not null)`,
+  ran_what_nobody_has_seen: `${ATTEMPT_OF_CALL} and a.args_hash <> c.args_hash
+    and not exists (select from holdpoint.approvals p where ${FOR_WHAT_RAN} and p.edited_by is not null)`,
+  approval_spent_by_another_call: `select p.run_id from holdpoint.approvals p
+    join holdpoint.calls c on c.run_id = p.run_id and c.id = p.call_id
+    where p.tenant_id = $1::uuid and p.state = 'spent' and c.effect->>'kind' = 'effect' and not exists
+      (select from holdpoint.attempts a where a.run_id = p.run_id and a.id = p.spent_by and a.call_id = p.call_id)`,
+  late_without_evidence: `select a.run_id from holdpoint.attempts a
+    where a.tenant_id = $1::uuid and (a.late_at is null) <> (a.late_evidence is null)`,
+  result_twice: `select s.run_id from holdpoint.steps s where s.tenant_id = $1::uuid and s.kind = 'tool_result'
+    group by s.run_id, s.body->>'callId' having count(*) > 1`,
+  result_before_its_call: `select s.run_id from holdpoint.steps s
+    where s.tenant_id = $1::uuid and s.kind in ('tool_result', 'intent', 'effect_pending') and not exists (
+      select from holdpoint.steps m where m.run_id = s.run_id and m.seq < s.seq and m.kind = 'model_reply'
+        and m.body->'callIds' ? (s.body->>'callId'))`,
+  replied_over_an_unanswered_call: `select m.run_id from holdpoint.steps m
+    cross join lateral jsonb_array_elements_text(m.body->'callIds') as t(call_id)
+    join holdpoint.steps n on n.run_id = m.run_id and n.seq > m.seq and n.kind = 'model_reply'
+    where m.tenant_id = $1::uuid and m.kind = 'model_reply' and not exists (
+      select from holdpoint.steps s where s.run_id = m.run_id and s.seq > m.seq and s.seq < n.seq
+        and s.kind = 'tool_result' and s.body->>'callId' = t.call_id)`,
+  pending_effect_never_settles: `select s.run_id from holdpoint.steps s
+    join holdpoint.calls c on c.run_id = s.run_id and c.id::text = s.body->>'callId'
+    where s.tenant_id = $1::uuid and s.kind = 'effect_pending'
+      and (nullif(c.effect->'settlement', 'null'::jsonb) is null or exists
+        (select from holdpoint.attempts a where a.run_id = c.run_id and a.call_id = c.id and a.ended_at is null))`,
+} as const;
+
+/** An approval at the level at which its request `p` stands. */
+const APPROVING = "d.approval_id = p.id and d.level = p.level and d.decision = 'approve'";
+
+/** Selects of run ids from the requests and the decisions about them. */
+const OF_APPROVALS = {
+  approved_by_too_few: `select p.run_id from holdpoint.approvals p
+    where p.tenant_id = $1::uuid and p.state in ('approved', 'spent')
+      and (select count(distinct d.actor_id) from holdpoint.decisions d where ${APPROVING}) < p.quorum`,
+  approvals_given_differ: `select p.run_id from holdpoint.approvals p where p.tenant_id = $1::uuid
+    and p.given <> (select count(*) from holdpoint.decisions d where ${APPROVING})`,
+  approved_by_somebody_excluded: `select p.run_id from holdpoint.approvals p
+    join holdpoint.decisions d on d.approval_id = p.id
+    where p.tenant_id = $1::uuid and d.decision in ('approve', 'approve_with_edits', 'respond')
+      and d.actor_id = any(p.excluded)`,
+  closed_without_saying_why: `select p.run_id from holdpoint.approvals p where p.tenant_id = $1::uuid
+    and p.state in ('expired', 'superseded', 'withdrawn') and (p.closed_at is null or p.closed_reason is null)`,
+  edited_in_place_of_nothing: `select p.run_id from holdpoint.approvals p
+    where p.tenant_id = $1::uuid and p.edited_by is not null and not exists (
+      select from holdpoint.approvals b join holdpoint.decisions d on d.approval_id = b.id
+      where b.run_id = p.run_id and b.call_id = p.call_id and b.state = 'superseded'
+        and d.decision = 'approve_with_edits' and d.payload->>'argsHash' = p.args_hash)`,
 } as const;
 
 /** Selects of run ids from the tables that have no foreign key to runs, or that tell a run's history. */
@@ -51,7 +123,17 @@ const OF_HISTORY = {
       select run_id, from_status, lag(to_status) over (partition by run_id order by seq) as before
       from holdpoint.transitions where tenant_id = $1::uuid) t
     where t.from_status is distinct from t.before`,
-  history_without_run: ["transitions", "steps", "calls", "attempts", "inbox", "approvals"]
+  history_without_run: [
+    "transitions",
+    "steps",
+    "calls",
+    "attempts",
+    "inbox",
+    "approvals",
+    "decisions",
+    "reminders",
+    "callbacks",
+  ]
     .map(
       (table) => `select h.run_id from holdpoint.${table} h where h.tenant_id = $1::uuid
         and not exists (select from holdpoint.runs r where r.id = h.run_id)`,
@@ -64,7 +146,9 @@ const SELECTS = [
     ([rule, condition]) =>
       `select '${rule}' as rule, r.id as run_id from holdpoint.runs r where r.tenant_id = $1::uuid and (${condition})`,
   ),
-  ...Object.entries(OF_HISTORY).map(([rule, found]) => `select '${rule}' as rule, f.run_id from (${found}) f`),
+  ...Object.entries({ ...OF_EFFECTS, ...OF_APPROVALS, ...OF_HISTORY }).map(
+    ([rule, found]) => `select '${rule}' as rule, f.run_id from (${found}) f`,
+  ),
 ];
 
 const FIND = statement("find_violations", `${SELECTS.join("\nunion ")}\norder by rule, run_id limit 1000`);

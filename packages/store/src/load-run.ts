@@ -1,7 +1,10 @@
 import type {
   Approval,
+  ApprovalRule,
   ApprovalState,
   Call,
+  ClosedService,
+  DenyRule,
   EffectProperties,
   Fact,
   JsonValue,
@@ -27,13 +30,25 @@ export interface LoadedRun {
   readonly messages: readonly SessionMessage[];
   readonly steps: readonly Step[];
   readonly calls: readonly Call[];
-  readonly openAttempts: readonly (OpenAttempt & { readonly lookUps: number })[];
+  readonly openAttempts: readonly (OpenAttempt & {
+    readonly lookUps: number;
+    /** Why its worker could not tell what became of it; null where it has said nothing. */
+    readonly errorCode: string | null;
+  })[];
   readonly approvals: readonly Approval[];
   readonly unread: readonly Fact[];
   readonly lineEffects: readonly LineEffect[];
+  /** What operators have forbidden. */
+  readonly denials: readonly DenyRule[];
+  /** The revision of deny rules and assignments that all this was loaded with; an intent names it. */
+  readonly policyRevision: number;
+  readonly services: readonly TroubledService[];
   /** The database's clock at the load, in milliseconds since the epoch. */
   readonly nowMs: number;
 }
+
+/** A service with failures in a row; nobody may call it freely once it is closed. */
+export type TroubledService = Omit<ClosedService, "untilMs"> & { readonly untilMs: number | null };
 
 /** Loads a run as it is, in one snapshot; null if there is none. */
 export async function loadRun(store: Store, runId: string): Promise<LoadedRun | null> {
@@ -50,6 +65,9 @@ export type LoadedJson = {
   readonly approvals: readonly ApprovalJson[];
   readonly unread: readonly { readonly id: string; readonly body: Fact["body"] }[];
   readonly line_effects: readonly LineEffect[];
+  readonly denials: readonly DenyRule[];
+  readonly policy_revision: number;
+  readonly services: readonly TroubledService[];
   readonly now: string;
 };
 
@@ -66,6 +84,8 @@ interface CallJson {
   readonly verdict: Verdict;
   readonly timeout_ms: number;
   readonly retries: number;
+  readonly throttled_for_ms: number;
+  readonly service: string;
 }
 
 interface AttemptJson {
@@ -77,17 +97,25 @@ interface AttemptJson {
   readonly first_started_at: string;
   readonly look_ups: number;
   readonly error_class: string | null;
+  readonly error_code: string | null;
 }
 
 interface ApprovalJson {
   readonly id: string;
   readonly call_id: string;
+  readonly args: string;
   readonly args_hash: string;
+  readonly terms: ApprovalRule;
+  readonly level: number;
+  readonly extended: boolean;
   readonly state: ApprovalState;
   readonly deadline: string;
+  readonly edited_by: string | null;
   readonly valid_until: string | null;
   readonly decided_by: string | null;
   readonly note: string | null;
+  readonly answer: JsonValue;
+  readonly rights_lost: boolean;
 }
 
 /** Reads the columns of `LOADED`. */
@@ -106,10 +134,14 @@ export function loadedOf(row: LoadedJson): LoadedRun {
       keyFirstUsedAtMs: milliseconds(attempt.first_started_at),
       repeatRefused: attempt.error_class !== null,
       lookUps: attempt.look_ups,
+      errorCode: attempt.error_code,
     })),
     approvals: row.approvals.map(approvalOf),
     unread: row.unread,
     lineEffects: row.line_effects,
+    denials: row.denials,
+    policyRevision: row.policy_revision,
+    services: row.services,
     nowMs: milliseconds(row.now),
   };
 }
@@ -129,6 +161,8 @@ function callOf(row: CallJson): Call {
     verdict: row.verdict,
     timeoutMs: row.timeout_ms,
     retries: row.retries,
+    throttledForMs: row.throttled_for_ms,
+    service: row.service,
   };
 }
 
@@ -136,20 +170,53 @@ function approvalOf(row: ApprovalJson): Approval {
   return {
     id: row.id,
     callId: row.call_id,
+    // The text is canonical JSON that this store wrote.
+    args: JSON.parse(row.args) as JsonValue,
     argsHash: row.args_hash,
+    terms: row.terms,
+    level: row.level,
+    extended: row.extended,
     state: row.state,
     deadlineMs: milliseconds(row.deadline),
+    editedBy: row.edited_by,
     validUntilMs: milliseconds(row.valid_until),
     decidedBy: row.decided_by,
     note: row.note,
+    answer: row.answer,
+    rightsLost: row.rights_lost,
   };
 }
+
+function msOf(instant: string): string {
+  return `(extract(epoch from ${instant}) * 1000)::bigint`;
+}
+
+/** Whether somebody whose approval counts for the request `p` may not approve any more. */
+const RIGHTS_LOST = `exists (
+        select from holdpoint.decisions d
+        where d.approval_id = p.id and d.level = p.level and d.decision in ('approve', 'approve_with_edits')
+          and not d.actor_id = any(p.users) and not exists (
+            select from holdpoint.role_assignments g
+            where g.tenant_id = p.tenant_id and g.user_id = d.actor_id and g.role = any(p.roles) and g.revoked_at is null))`;
+
+/** The hash of what a person has made of the arguments of the call `c`. */
+const EDITED_HASH = `(select p.args_hash from holdpoint.approvals p
+         where p.run_id = c.run_id and p.call_id = c.id and p.edited_by is not null and p.state <> 'withdrawn'
+         order by p.hold_seq desc, p.id desc limit 1)`;
+
+/** Whether the other side has reported that what a step `s` says of the call `c` has failed after all. */
+const FAILED_SINCE = `(s.kind = 'finding' or s.body->>'result' = 'succeeded') and exists (
+          select from holdpoint.callbacks b where b.run_id = o.id and b.call_id = c.id and b.status = 'failed')`;
+
+/** Whether the run ended while the other side had accepted the call `c` and not settled it. */
+const NEVER_SETTLED = `not exists (select from holdpoint.steps e
+           where e.run_id = o.id and e.kind = 'tool_result' and e.body->>'callId' = c.id::text)`;
 
 /** The columns that load what belongs to the run `r`: for the select list of a statement over `runs r`. */
 export const LOADED = `
   (select coalesce(jsonb_agg(jsonb_build_object('seq', m.seq, 'role', m.role, 'text', m.text) order by m.seq), '[]')
    from holdpoint.messages m where m.session_id = r.session_id and m.seq <= r.input_seq) as messages,
-  (select coalesce(jsonb_agg(jsonb_build_object('seq', s.seq, 'body', s.body) order by s.seq), '[]')
+  (select coalesce(jsonb_agg(jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body) order by s.seq), '[]')
    from holdpoint.steps s where s.run_id = r.id) as steps,
   (select coalesce(jsonb_agg(to_jsonb(c) order by c.turn, c.ordinal), '[]')
    from holdpoint.calls c where c.run_id = r.id) as calls,
@@ -157,19 +224,29 @@ export const LOADED = `
       (select min(f.started_at) from holdpoint.attempts f where f.run_id = a.run_id and f.call_id = a.call_id))
     order by a.id), '[]')
    from holdpoint.attempts a where a.run_id = r.id and a.ended_at is null) as attempts,
-  (select coalesce(jsonb_agg(to_jsonb(p) order by p.hold_seq, p.id), '[]')
+  (select coalesce(jsonb_agg((to_jsonb(p) - 'request') || jsonb_build_object('rights_lost', ${RIGHTS_LOST})
+      order by p.hold_seq, p.id), '[]')
    from holdpoint.approvals p where p.run_id = r.id) as approvals,
   (select coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'body', f.body) order by f.arrival), '[]')
    from holdpoint.inbox f where f.run_id = r.id and f.read_in_step is null) as unread,
   case when r.retry_of is null then '[]'::jsonb else
-    (select coalesce(jsonb_agg(jsonb_build_object('callId', c.id, 'tool', c.tool, 'argsHash', c.args_hash,
-        'happened', case when s.kind = 'finding' or s.body->>'result' = 'succeeded' then 'yes' else 'unknown' end,
-        'output', s.body->'output')), '[]')
+    (select coalesce(jsonb_agg(jsonb_build_object('callId', c.id, 'tool', c.tool, 'argsHash', coalesce(${EDITED_HASH}, c.args_hash),
+        'result', case when s.kind = 'effect_pending' or ${FAILED_SINCE} then 'not_established'
+          when s.kind = 'finding' then 'succeeded' else s.body->>'result' end,
+        'output', s.body->'output') order by c.id, s.seq), '[]')
      from holdpoint.runs o
-     join holdpoint.calls c on c.run_id = o.id and c.effect->>'kind' = 'effect'
+     join holdpoint.calls c on c.run_id = o.id
      join holdpoint.steps s on s.run_id = o.id and s.body->>'callId' = c.id::text
-       and (s.kind = 'finding' or (s.kind = 'tool_result' and s.body->>'result' in ('succeeded', 'not_established')))
+       and (s.kind = 'finding' or (s.kind = 'tool_result' and s.body->>'result' = 'rejected') or (s.kind = 'tool_result'
+         and c.effect->>'kind' = 'effect' and s.body->>'result' in ('succeeded', 'answered', 'not_established'))
+         or (s.kind = 'effect_pending' and ${NEVER_SETTLED}))
      where o.line = r.line and o.id <> r.id) end as line_effects,
+  (select coalesce(jsonb_agg(d.rule order by d.id), '[]') from holdpoint.deny_rules d
+   where d.tenant_id = r.tenant_id and d.lifted_at is null) as denials,
+  (select t.policy_revision from holdpoint.tenants t where t.id = r.tenant_id) as policy_revision,
+  (select coalesce(jsonb_agg(jsonb_build_object('name', v.name, 'reason', v.reason, 'sinceMs', ${msOf("v.since")},
+      'untilMs', ${msOf("v.closed_until")})), '[]')
+   from holdpoint.services v where v.tenant_id = r.tenant_id) as services,
   to_jsonb(holdpoint.clock())#>>'{}' as now`;
 
 const LOAD = statement(

@@ -10,7 +10,7 @@ export interface LateEvidence {
   readonly runId: string;
   readonly attemptId: string;
   readonly workerId: string;
-  readonly body: Extract<StepBody, { kind: "tool_result" | "call_failed" }>;
+  readonly body: Extract<StepBody, { kind: "tool_result" | "call_failed" | "effect_pending" }>;
   readonly settle: Omit<Settle, "attemptId" | "settledBy">;
   readonly artifacts?: readonly Artifact[];
 }
@@ -78,10 +78,15 @@ function finding(loaded: LoadedRun, late: LateEvidence, settledAs: string): Move
   };
 }
 
-/** Whoever plans an equal call, in this run or another of its line, must see that it has happened. */
+/**
+ * Whoever plans an equal call, in this run or another of its line, must see that it has happened. What was only accepted
+ * is followed as such, while its call has no result.
+ */
 function happenedAfterAll(loaded: LoadedRun, { body, artifacts = [] }: LateEvidence): Writes {
-  const output = body.kind === "tool_result" ? body.output : null;
-  const step: StepBody = { kind: "finding", callId: body.callId, output };
+  const { callId } = body;
+  const hasResult = loaded.steps.some((known) => known.body.kind === "tool_result" && known.body.callId === callId);
+  const output = body.kind === "call_failed" ? null : body.output;
+  const step: StepBody = body.kind === "effect_pending" && !hasResult ? body : { kind: "finding", callId, output };
   const seq = loaded.run.stepSeq + 1;
   return { steps: [step], checkpoint: advance(loaded.run.checkpoint, { seq, body: step }, loaded.calls), artifacts };
 }

@@ -16,6 +16,8 @@ export interface Run {
   readonly sessionId: string;
   readonly agent: AgentRef;
   readonly requester: string;
+  /** Who submitted it: not always the requester. */
+  readonly submittedBy: string;
   readonly goal: string;
   readonly inputSeq: number;
   readonly line: string;
@@ -31,6 +33,9 @@ export interface Run {
   /** The transition that made the present hold; names the hold to whoever answers it. */
   readonly holdSeq: number | null;
   readonly externalRef: string | null;
+  readonly claimedAtMs: number | null;
+  /** For how long workers had it, in milliseconds, without the present claim. */
+  readonly workedMs: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
@@ -42,6 +47,7 @@ export interface RunJson {
   readonly agent_name: string;
   readonly agent_version: string;
   readonly requester: string;
+  readonly submitted_by: string;
   readonly goal: string;
   readonly input_seq: number;
   readonly line: string;
@@ -78,6 +84,8 @@ export interface RunJson {
   readonly outcome: Outcome | null;
   readonly end_reason: string | null;
   readonly ended_at: string | null;
+  readonly claimed_at: string | null;
+  readonly worked_ms: number;
   readonly created_at: string;
   readonly updated_at: string;
 }
@@ -89,6 +97,7 @@ export function runOf(row: RunJson): Run {
     sessionId: row.session_id,
     agent: { name: row.agent_name, version: row.agent_version },
     requester: row.requester,
+    submittedBy: row.submitted_by,
     goal: row.goal,
     inputSeq: row.input_seq,
     line: row.line,
@@ -103,6 +112,8 @@ export function runOf(row: RunJson): Run {
     holdSeq: row.hold_seq,
     progressDueAtMs: milliseconds(row.progress_due_at),
     externalRef: row.external_ref,
+    claimedAtMs: milliseconds(row.claimed_at),
+    workedMs: row.worked_ms,
     createdAtMs: Date.parse(row.created_at),
     updatedAtMs: Date.parse(row.updated_at),
   };

@@ -2,8 +2,12 @@
 
 import type {
   AgentRef,
+  ApprovalRule,
+  ApprovalState,
   Asked,
   Checkpoint,
+  DecisionKind,
+  DenyRule,
   JsonValue,
   Outcome,
   Status,
@@ -12,6 +16,7 @@ import type {
   WaitingFor,
 } from "@holdpoint/core";
 import { bigint, boolean, integer, jsonb, pgSchema, text, timestamp, uuid } from "drizzle-orm/pg-core";
+import type { ShownRequest } from "./transition.ts";
 
 const holdpoint = pgSchema("holdpoint");
 const instant = (column: string) => timestamp(column, { withTimezone: true });
@@ -21,6 +26,29 @@ export const tenants = holdpoint.table("tenants", {
   id: uuid().primaryKey(),
   name: text().notNull(),
   createdAt: instant("created_at").notNull(),
+  policyRevision: integer("policy_revision").notNull(),
+});
+
+export const roleAssignments = holdpoint.table("role_assignments", {
+  tenantId: tenantId(),
+  userId: text("user_id").notNull(),
+  role: text().notNull(),
+  grantedAt: instant("granted_at").notNull(),
+  grantedBy: text("granted_by").notNull(),
+  revokedAt: instant("revoked_at"),
+  revokedBy: text("revoked_by"),
+});
+
+export const denyRules = holdpoint.table("deny_rules", {
+  tenantId: tenantId(),
+  id: uuid().primaryKey(),
+  name: text().notNull(),
+  rule: jsonb().$type<DenyRule>().notNull(),
+  reason: text().notNull(),
+  createdAt: instant("created_at").notNull(),
+  createdBy: text("created_by").notNull(),
+  liftedAt: instant("lifted_at"),
+  liftedBy: text("lifted_by"),
 });
 
 export const sessions = holdpoint.table("sessions", {
@@ -108,6 +136,9 @@ export const runs = holdpoint.table("runs", {
   endedAt: instant("ended_at"),
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
+  submittedBy: text("submitted_by").notNull(),
+  claimedAt: instant("claimed_at"),
+  workedMs: bigint("worked_ms", { mode: "number" }).notNull(),
 });
 
 export const transitions = holdpoint.table("transitions", {
@@ -150,6 +181,8 @@ export const calls = holdpoint.table("calls", {
   timeoutMs: integer("timeout_ms").notNull(),
   retries: integer().notNull(),
   at: instant("at").notNull(),
+  service: text().notNull(),
+  throttledForMs: bigint("throttled_for_ms", { mode: "number" }).notNull(),
 });
 
 export const attempts = holdpoint.table("attempts", {
@@ -171,6 +204,7 @@ export const attempts = holdpoint.table("attempts", {
   lookUps: integer("look_ups").notNull(),
   lateAt: instant("late_at"),
   lateEvidence: jsonb("late_evidence").$type<JsonValue>(),
+  argsHash: text("args_hash"),
 });
 
 export const refusals = holdpoint.table("refusals", {
@@ -208,7 +242,7 @@ export const approvals = holdpoint.table("approvals", {
   roles: text().array().notNull(),
   users: text().array().notNull(),
   excluded: text().array().notNull(),
-  state: text().notNull(),
+  state: text().$type<ApprovalState>().notNull(),
   requestedAt: instant("requested_at").notNull(),
   deadline: instant("deadline").notNull(),
   onDeadline: text("on_deadline").notNull(),
@@ -219,6 +253,18 @@ export const approvals = holdpoint.table("approvals", {
   validUntil: instant("valid_until"),
   spentAt: instant("spent_at"),
   spentBy: uuid("spent_by"),
+  terms: jsonb().$type<ApprovalRule>().notNull(),
+  request: jsonb().$type<ShownRequest>().notNull(),
+  level: integer().notNull(),
+  extended: boolean().notNull(),
+  quorum: integer().notNull(),
+  given: integer().notNull(),
+  editedBy: text("edited_by"),
+  answer: jsonb().$type<JsonValue>(),
+  remindAt: instant("remind_at"),
+  reminders: integer().notNull(),
+  closedAt: instant("closed_at"),
+  closedReason: text("closed_reason"),
 });
 
 export const decisions = holdpoint.table("decisions", {
@@ -227,10 +273,41 @@ export const decisions = holdpoint.table("decisions", {
   approvalId: uuid("approval_id").notNull(),
   runId: uuid("run_id").notNull(),
   actorId: text("actor_id").notNull(),
-  decision: text().$type<"approve" | "reject">().notNull(),
+  decision: text().$type<DecisionKind>().notNull(),
   argsHash: text("args_hash").notNull(),
   note: text(),
   at: instant("at").notNull(),
+  level: integer().notNull(),
+  payload: jsonb().$type<JsonValue>().notNull(),
+});
+
+export const reminders = holdpoint.table("reminders", {
+  tenantId: tenantId(),
+  approvalId: uuid("approval_id").notNull(),
+  stage: integer().notNull(),
+  runId: uuid("run_id").notNull(),
+  at: instant("at").notNull(),
+});
+
+export const services = holdpoint.table("services", {
+  tenantId: tenantId(),
+  name: text().notNull(),
+  reason: text().$type<"throttled" | "unavailable">().notNull(),
+  failures: integer().notNull(),
+  since: instant("since").notNull(),
+  closedUntil: instant("closed_until"),
+  probeUntil: instant("probe_until"),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const callbacks = holdpoint.table("callbacks", {
+  tenantId: tenantId(),
+  source: text().notNull(),
+  eventId: text("event_id").notNull(),
+  runId: uuid("run_id").notNull(),
+  callId: uuid("call_id").notNull(),
+  status: text().$type<"pending" | "settled" | "failed">().notNull(),
+  receivedAt: instant("received_at").notNull(),
 });
 
 export const artifacts = holdpoint.table("artifacts", {

@@ -122,9 +122,9 @@ said as (
   select $1::uuid, s.id, s.message_seq, 'user', $8, $6, $2::uuid, at.at from session s, at where $6::text is not null
 ),
 submitted as (
-  insert into holdpoint.runs (tenant_id, id, session_id, agent_name, agent_version, requester, goal, input_seq, line,
-    retry_of, status, version, checkpoint, queued_since, wait_deadline, created_at, updated_at)
-  select $1::uuid, $2::uuid, s.id, $4, $5, s.requester, coalesce($6, t.goal, ''), coalesce(t.input_seq, s.message_seq),
+  insert into holdpoint.runs (tenant_id, id, session_id, agent_name, agent_version, requester, submitted_by, goal,
+    input_seq, line, retry_of, status, version, checkpoint, queued_since, wait_deadline, created_at, updated_at)
+  select $1::uuid, $2::uuid, s.id, $4, $5, s.requester, $8, coalesce($6, t.goal, ''), coalesce(t.input_seq, s.message_seq),
     coalesce(t.line, $2::uuid), $11::uuid, 'queued', 1, $9::jsonb, at.at,
     at.at + $10::float8 * interval '1 millisecond', at.at, at.at
   from session s cross join at left join retried t on true

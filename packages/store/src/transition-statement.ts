@@ -35,44 +35,87 @@ const SETS = [
   ...Object.entries(DOCUMENTS).map(([column, field]) => `${column} = nullif(i.next->'${field}', 'null'::jsonb)`),
 ].join(",\n    ");
 
+/**
+ * Whom the rule of four eyes keeps from approving the request \`t\` of the moved run \`m\`: those it names, and whoever has
+ * said anything of what the run's model was shown from the start. In a session that others have spoken in, or a run that
+ * does another's again, that is more than who submitted this one.
+ */
+const EXCLUDED = `case when (t.terms->>'fourEyes')::boolean then array(
+           select x.person from unnest(t.excluded) as x(person)
+           union select g.author from holdpoint.messages g
+             where g.session_id = m.session_id and g.role = 'user' and g.seq <= (m.run->>'input_seq')::int
+           order by 1)
+         else t.excluded end`;
+
 /** The approval requests that come with a hold, the changes to them, the decisions behind those, and the end of all. */
 const APPROVALS = `
-requested as (
-  insert into holdpoint.approvals (tenant_id, id, run_id, call_id, hold_seq, tool, args, args_hash, rule, roles, users,
-    excluded, state, requested_at, deadline, on_deadline, valid_for_ms)
-  select $1::uuid, t.id, m.run_id, t."callId", m.version, t.tool, t.args, t."argsHash", t.rule, t.roles, t.users,
-         t.excluded, 'pending', m.at, m.at + t."deadlineMs" * interval '1 millisecond', t."onDeadline", t."validForMs"
-  from moved m
-  cross join lateral jsonb_to_recordset(m.requests)
-    as t(id uuid, "callId" uuid, tool text, args text, "argsHash" text, rule text, roles text[], users text[],
-         excluded text[], "deadlineMs" float8, "onDeadline" text, "validForMs" bigint)
-  where not m."closesApprovals"
-),
 -- A resumed run gives the time of its pause back to whoever has not decided yet.
 prolonged as (
-  update holdpoint.approvals a set deadline = a.deadline + (m.at - holdpoint.instant(m."resumedFrom"))
+  update holdpoint.approvals a set deadline = a.deadline + (m.at - holdpoint.instant(m."resumedFrom")),
+    remind_at = a.remind_at + (m.at - holdpoint.instant(m."resumedFrom"))
   from moved m
   where m."resumedFrom" ? 'at' and not m."closesApprovals" and a.run_id = m.run_id and a.state = 'pending'
 ),
 judged as (
   update holdpoint.approvals a
-  set state = t.state, decided_by = t."decidedBy", note = t.note, decided_at = m.at,
+  set state = t.state,
+      decided_by = case when t.state = 'pending' then a.decided_by else t."decidedBy" end,
+      note = case when t.state = 'pending' then a.note else t.note end,
+      -- What nobody has decided has only ended.
+      decided_at = case when t.state = 'pending' or t."decidedBy" is null then a.decided_at else m.at end,
+      answer = coalesce(t.answer, a.answer), given = coalesce(t.given, a.given), level = coalesce(t.level, a.level),
+      extended = coalesce(t.extended, a.extended),
+      deadline = coalesce(to_timestamp(t."deadlineMs" / 1000), a.deadline),
+      roles = case when t.approvers ? 'roles' then array(select jsonb_array_elements_text(t.approvers->'roles')) else a.roles end,
+      users = case when t.approvers ? 'users' then array(select jsonb_array_elements_text(t.approvers->'users')) else a.users end,
+      closed_at = case when t.state in ('superseded', 'withdrawn', 'expired') then m.at end,
+      closed_reason = case when t.state in ('superseded', 'withdrawn', 'expired') then coalesce(m.reason, t.state) end,
       valid_until = case when t.state = 'approved' then m.at + a.valid_for_ms * interval '1 millisecond' end
   from moved m
-  cross join lateral jsonb_to_recordset(m.approvals) as t(id uuid, state text, "decidedBy" text, note text)
-  where not m."closesApprovals" and a.id = t.id and a.run_id = m.run_id
+  cross join lateral jsonb_to_recordset(m.approvals)
+    as t(id uuid, state text, "decidedBy" text, note text, answer jsonb, given int, level int, approvers jsonb,
+         extended boolean, "deadlineMs" float8)
+  where (not m."closesApprovals" or t.state not in ('pending', 'approved')) and a.id = t.id and a.run_id = m.run_id
+  returning 1
+),
+-- Reads the rows judged so that it comes after them: an edit closes one pending request of a call and makes another.
+requested as (
+  insert into holdpoint.approvals (tenant_id, id, run_id, call_id, hold_seq, tool, args, args_hash, rule, roles, users,
+    excluded, state, requested_at, deadline, on_deadline, valid_for_ms, terms, request, quorum, edited_by, remind_at,
+    given, decided_at, decided_by, note, valid_until)
+  select $1::uuid, t.id, m.run_id, t."callId", m.version, t.tool, t.args, t."argsHash", t.terms->>'rule',
+         array(select jsonb_array_elements_text(t.terms->'approvers'->'roles')),
+         array(select jsonb_array_elements_text(t.terms->'approvers'->'users')),
+         ${EXCLUDED}, case when g.suffices then 'approved' else 'pending' end, m.at,
+         m.at + (t.terms->>'deadlineMs')::float8 * interval '1 millisecond', t.terms->>'onDeadline',
+         (t.terms->>'validForMs')::bigint, t.terms, t.request, (t.terms->>'quorum')::int, t."editedBy",
+         m.at + (t.terms->'remindAfterMs'->>0)::float8 * interval '1 millisecond', g.given,
+         case when g.suffices then m.at end, case when g.suffices then t.approval->>'by' end,
+         case when g.suffices then t.approval->>'note' end,
+         case when g.suffices then m.at + (t.terms->>'validForMs')::float8 * interval '1 millisecond' end
+  from moved m
+  cross join lateral jsonb_to_recordset(m.requests)
+    as t(id uuid, "callId" uuid, tool text, args text, "argsHash" text, terms jsonb, request jsonb, excluded text[],
+         "editedBy" text, approval jsonb)
+  cross join lateral (select coalesce((t.approval->>'suffices')::boolean, false) as suffices,
+    (coalesce(t.approval, 'null'::jsonb) <> 'null'::jsonb)::int as given) g
+  where not m."closesApprovals" and (select count(*) from judged) >= 0
 ),
 withdrawn as (
-  update holdpoint.approvals a set state = 'withdrawn'
+  update holdpoint.approvals a set state = 'withdrawn', closed_at = m.at, closed_reason = 'run ' || m.status
   from moved m
   where m."closesApprovals" and a.run_id = m.run_id and a.state in ('pending', 'approved')
+    and not exists (select from jsonb_to_recordset(m.approvals) as t(id uuid, state text)
+                    where t.id = a.id and t.state not in ('pending', 'approved'))
 ),
 decided as (
-  insert into holdpoint.decisions (tenant_id, id, approval_id, run_id, actor_id, decision, args_hash, note, at)
-  select $1::uuid, t.id, t."approvalId", m.run_id, m."actorId", t.decision, t."argsHash", t.note, m.at
+  insert into holdpoint.decisions (tenant_id, id, approval_id, run_id, actor_id, decision, args_hash, note, at, level,
+    payload)
+  select $1::uuid, t.id, t."approvalId", m.run_id, m."actorId", t.decision, t."argsHash", t.note, m.at, t.level,
+         coalesce(t.payload, 'null'::jsonb)
   from moved m
   cross join lateral jsonb_to_recordset(m.decisions)
-    as t(id uuid, "approvalId" uuid, decision text, "argsHash" text, note text)
+    as t(id uuid, "approvalId" uuid, decision text, "argsHash" text, note text, level int, payload jsonb)
 )`;
 
 const text = (lockOption: string): string => `
@@ -81,7 +124,8 @@ with input as materialized (
     ord int, "runId" uuid, expected int, "stepSeq" int, "fenceOwner" uuid, "fenceEpoch" int, "notAfter" jsonb,
     "actorKind" text, "actorId" text, reason text, next jsonb, takeovers int, "attemptDelta" int, log jsonb,
     "closesApprovals" boolean, "resumedFrom" jsonb, checkpoint jsonb, "currentStep" text, "progressMs" float8, facts jsonb, messages jsonb, steps jsonb,
-    settles jsonb, "lookUps" jsonb, requests jsonb, approvals jsonb, decisions jsonb, artifacts jsonb, late jsonb)
+    settles jsonb, "lookUps" jsonb, requests jsonb, approvals jsonb, decisions jsonb, artifacts jsonb, late jsonb,
+    callbacks jsonb)
 ),
 locked as materialized (
   select r.id from holdpoint.runs r join input i on i."runId" = r.id
@@ -93,6 +137,8 @@ moved as (
     version = r.version + jsonb_array_length(i.log),
     step_seq = r.step_seq + jsonb_array_length(i.steps),
     owner = (i.next->>'owner')::uuid,
+    worked_ms = r.worked_ms + case when r.owner is not null and i.next->>'owner' is null
+      then coalesce(extract(epoch from holdpoint.clock() - r.claimed_at) * 1000, 0) else 0 end,
     takeovers = coalesce(i.takeovers, r.takeovers),
     look_ups_over = (i.next->>'lookUpsOver')::boolean,
     open_attempts = r.open_attempts + i."attemptDelta",
@@ -115,10 +161,10 @@ moved as (
     and (i."stepSeq" is null or r.step_seq = i."stepSeq")
     and (i."fenceOwner" is null or (r.owner = i."fenceOwner" and r.epoch = i."fenceEpoch"))
     and (holdpoint.instant(i."notAfter") >= coalesce(r.paused_at, holdpoint.clock())) is not false
-  returning i.ord, to_jsonb(r) as run, r.id as run_id, r.session_id, r.epoch, r.version, r.updated_at as at,
+  returning i.ord, to_jsonb(r) as run, r.id as run_id, r.session_id, r.epoch, r.version, r.status, r.updated_at as at,
     r.step_seq - jsonb_array_length(i.steps) as step_seq_before, i.expected, i."actorKind", i."actorId", i.reason,
     i.log, i."closesApprovals", i."resumedFrom", i.facts, i.messages, i.steps, i.settles, i."lookUps", i.requests, i.approvals,
-    i.decisions, i.artifacts, i.late
+    i.decisions, i.artifacts, i.late, i.callbacks
 ),
 logged as (
   insert into holdpoint.transitions
@@ -137,7 +183,7 @@ ${STEPPED},
 ${APPROVALS},
 ${SETTLED},
 looked_up as (
-  update holdpoint.attempts a set look_ups = a.look_ups + 1, error_class = coalesce(t."errorClass", a.error_class),
+  update holdpoint.attempts a set look_ups = a.look_ups + (t."errorCode" is null)::int, error_class = coalesce(t."errorClass", a.error_class),
     error_code = coalesce(t."errorCode", a.error_code)
   from moved m
   cross join lateral jsonb_to_recordset(m."lookUps") as t("attemptId" uuid, "errorClass" text, "errorCode" text)
@@ -147,6 +193,13 @@ reported as (
   update holdpoint.attempts a set late_at = m.at, late_evidence = t.evidence
   from moved m cross join lateral jsonb_to_recordset(m.late) as t("attemptId" uuid, evidence jsonb)
   where a.run_id = m.run_id and a.id = t."attemptId" and a.late_at is null
+),
+called_back as (
+  insert into holdpoint.callbacks (tenant_id, source, event_id, run_id, call_id, status, received_at)
+  select $1::uuid, t.source, t."eventId", coalesce(t."runId", m.run_id), t."callId", t.status, m.at
+  from moved m
+  cross join lateral jsonb_to_recordset(m.callbacks)
+    as t(source text, "eventId" text, "runId" uuid, "callId" uuid, status text)
 ),
 ${KEPT}
 select ord, run from moved`;

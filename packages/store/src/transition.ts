@@ -1,4 +1,16 @@
-import type { Actor, Checkpoint, JsonValue, Rule, RunEvent, RunState, StepBody } from "@holdpoint/core";
+import type {
+  Actor,
+  ApprovalRule,
+  ApprovalState,
+  Approvers,
+  Checkpoint,
+  DecisionKind,
+  JsonValue,
+  Rule,
+  RunEvent,
+  RunState,
+  StepBody,
+} from "@holdpoint/core";
 import { reduce, storable } from "@holdpoint/core";
 import type { Store } from "./db.ts";
 import { asError, execute, executeBatch, failureKind } from "./execute.ts";
@@ -23,35 +35,60 @@ export interface Settle {
   readonly externalRef?: string | null;
 }
 
+/** What a person is shown beside the arguments; nothing is decided by it. */
+export interface ShownRequest {
+  /** The arguments with secrets left out, for lists. */
+  readonly redactedArgs: JsonValue;
+  /** What the model said when it made the call. It wrote this itself: nobody has checked it. */
+  readonly modelReason: string | null;
+  readonly amount: { readonly minor: string; readonly currency: string } | null;
+  readonly risk: { readonly level: "low" | "medium" | "high"; readonly reversible: boolean } | null;
+  /** Earlier results of the run, the beginnings of them. */
+  readonly evidence: readonly { readonly tool: string; readonly result: string; readonly excerpt: string }[];
+  /** What edited arguments must look like, as JSON schema; null: they can't be edited. */
+  readonly editSchema: JsonValue;
+}
+
 /** An approval request that is made with a hold. */
 export interface ApprovalRequest {
   readonly id: string;
   readonly callId: string;
   readonly tool: string;
+  /** Canonical JSON. */
   readonly args: string;
   readonly argsHash: string;
-  readonly rule: string;
-  readonly roles: readonly string[];
-  readonly users: readonly string[];
+  readonly terms: ApprovalRule;
+  readonly request: ShownRequest;
   readonly excluded: readonly string[];
-  readonly deadlineMs: number;
-  readonly onDeadline: "reject" | "operator";
-  readonly validForMs: number;
+  readonly editedBy: string | null;
+  /** The approval that whoever edited has given with it; null: nobody has approved it yet. */
+  readonly approval: { readonly by: string; readonly note: string | null; readonly suffices: boolean } | null;
 }
 
+/** What becomes of a request; what is left out stays. */
 export interface ApprovalChange {
   readonly id: string;
-  readonly state: "approved" | "rejected" | "expired" | "withdrawn";
-  readonly decidedBy: string | null;
-  readonly note: string | null;
+  readonly state: Exclude<ApprovalState, "spent">;
+  readonly decidedBy?: string;
+  readonly note?: string | null;
+  readonly answer?: JsonValue;
+  /** How many have approved at the present level. */
+  readonly given?: number;
+  readonly level?: number;
+  readonly approvers?: Approvers;
+  readonly extended?: boolean;
+  /** On the database's clock, in milliseconds since the epoch. */
+  readonly deadlineMs?: number;
 }
 
 export interface DecisionRecord {
   readonly id: string;
   readonly approvalId: string;
-  readonly decision: "approve" | "reject";
+  readonly decision: DecisionKind;
   readonly argsHash: string;
   readonly note: string | null;
+  readonly level: number;
+  readonly payload: JsonValue;
 }
 
 /** What is stored with a transition, in the same statement: all of it or nothing. */
@@ -60,7 +97,10 @@ export interface Writes {
   readonly messages?: readonly Message[];
   readonly steps?: readonly StepBody[];
   readonly settles?: readonly Settle[];
-  /** Look-ups that were made, and repeats that were turned down (with their class and code); the attempts stay open. */
+  /**
+   * Look-ups that were made; and, with a code, why a try left its outcome unknown or (with its class) was turned down. The
+   * attempts stay open.
+   */
   readonly lookUps?: readonly {
     readonly attemptId: string;
     readonly errorClass?: string;
@@ -76,6 +116,18 @@ export interface Writes {
   readonly progressMs?: number;
   /** What a worker that was replaced reports about an attempt that somebody settled before. */
   readonly late?: readonly { readonly attemptId: string; readonly evidence: JsonValue }[];
+  /** What the other side reported by itself. */
+  readonly callbacks?: readonly CallbackRecord[];
+}
+
+/** A report of the other side about an effect, stored once for each of its events. */
+export interface CallbackRecord {
+  readonly source: string;
+  readonly eventId: string;
+  /** The run of the call, where that is not the run that is told. */
+  readonly runId?: string;
+  readonly callId: string;
+  readonly status: "pending" | "settled" | "failed";
 }
 
 export interface Artifact {
@@ -206,6 +258,7 @@ const NO_WRITES = {
   decisions: [],
   artifacts: [],
   late: [],
+  callbacks: [],
 } as const satisfies { readonly [Part in keyof Writes]-?: Writes[Part] | null };
 
 function inputOf(

@@ -9,12 +9,14 @@ import {
   type Store,
   transitionOne,
 } from "../src/index.ts";
-import { ALICE, aCall, aCommit, aReply, aRun, aStart, aWorker, claim, MANAGER } from "./a-run.ts";
+import { ALICE, aCall, aCommit, aReply, aRun, aStart, aWorker, claim, grantAll, MANAGER } from "./a-run.ts";
+import { SHOWN, TERMS } from "./a-status.ts";
 
 /** The main way of a run, for a store that is opened in whatever manner. */
 export function testLifecycle(opened: { readonly store: Store }): void {
   test("a run goes from submission over an approval to its end", async () => {
     const { store } = opened;
+    await grantAll(store);
     const run = await aRun(store);
     expect(run).toMatchObject({ version: 1, goal: "refund order 4411", inputSeq: 1, state: { status: "queued" } });
 
@@ -51,13 +53,11 @@ export function testLifecycle(opened: { readonly store: Store }): void {
             tool: call.tool,
             args: "{}",
             argsHash: call.argsHash,
-            rule: "over_limit",
-            roles: ["manager"],
-            users: [],
+            terms: TERMS,
+            request: SHOWN,
             excluded: ["alice"],
-            deadlineMs: 60_000,
-            onDeadline: "reject",
-            validForMs: 60_000,
+            editedBy: null,
+            approval: null,
           },
         ],
       },
@@ -67,13 +67,7 @@ export function testLifecycle(opened: { readonly store: Store }): void {
       run: { version: 3, holdSeq: 3, state: { status: "waiting_approval", owner: null } },
     });
 
-    const decision = {
-      approvalId,
-      decision: "approve",
-      argsHash: call.argsHash,
-      note: null,
-      roles: ["manager"],
-    } as const;
+    const decision = { approvalId, decision: "approve", argsHash: call.argsHash, note: null } as const;
     expect(await decideApproval(store, { ...decision, actor: { kind: "approver", id: "alice" } })).toMatchObject({
       result: "refused",
       rule: "own_request",
@@ -89,7 +83,7 @@ export function testLifecycle(opened: { readonly store: Store }): void {
 
     const second = await claim(store, run.id, await aWorker(store));
     expect(second.approvals).toMatchObject([{ state: "approved", decidedBy: "mona" }]);
-    const start = { ...aStart(call), approval: { id: approvalId, argsHash: call.argsHash } };
+    const start = aStart(call, 1, approvalId);
     const [begun] = await commitSteps(store, [aCommit(second, { start, progress: false })]);
     expect(begun).toMatchObject({ result: "taken", started: true, stepSeq: 2 });
     expect(await loadRun(store, run.id)).toMatchObject({

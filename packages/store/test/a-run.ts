@@ -3,13 +3,16 @@ import {
   type Claim,
   claimRuns,
   createSession,
+  grantRoles,
   isUnloaded,
   type LoadedRun,
   newId,
   newOperationId,
+  type RegisteredTool,
   type Run,
   registerAgent,
   registerWorker,
+  type Start,
   type StepCommit,
   type Store,
   submitRun,
@@ -18,16 +21,25 @@ import {
 export const AGENT = { name: "refunds", version: "1" };
 export const ALICE: Actor = { kind: "requester", id: "alice" };
 export const MANAGER: Actor = { kind: "approver", id: "mona" };
+export const OTHER_MANAGER: Actor = { kind: "approver", id: "max" };
+export const THIRD_MANAGER: Actor = { kind: "approver", id: "mira" };
+export const DIRECTOR: Actor = { kind: "approver", id: "dora" };
 export const OPERATOR: Actor = { kind: "operator", id: "olga" };
 export const SWEEPER: Actor = { kind: "sweeper", id: "sweeper-1" };
+
+/** Makes the people of the tests what they are. */
+export function grantAll(store: Store): Promise<void> {
+  const managers = [MANAGER, OTHER_MANAGER, THIRD_MANAGER].map(({ id }) => ({ user: id, role: "manager" }));
+  return grantRoles(store, { grants: [...managers, { user: DIRECTOR.id, role: "director" }], by: "test" });
+}
 
 /** A queued run in a session of its own, or in the one given. */
 export async function aRun(
   store: Store,
-  options: { sessionId?: string; goal?: string; agent?: AgentRef } = {},
+  options: { sessionId?: string; goal?: string; agent?: AgentRef; tools?: readonly RegisteredTool[] } = {},
 ): Promise<Run> {
   const agent = options.agent ?? AGENT;
-  await registerAgent(store, { ...agent, tools: [] });
+  await registerAgent(store, { ...agent, tools: options.tools ?? [] });
   const sessionId = options.sessionId ?? (await createSession(store, ALICE.id)).id;
   const submitted = await submitRun(store, {
     sessionId,
@@ -71,10 +83,18 @@ export function aCall(overrides: Partial<Call> & { args?: JsonValue } = {}): Cal
     args: { amount: "30.00" },
     argsHash: "hash-1",
     operationId: newOperationId(),
-    effect: { kind: "effect", keyValidForMs: 86_400_000, lookUpSettlesWithinMs: 60_000, equalCallsAreDistinct: false },
+    effect: {
+      kind: "effect",
+      keyValidForMs: 86_400_000,
+      lookUpSettlesWithinMs: 60_000,
+      equalCallsAreDistinct: false,
+      settlement: null,
+    },
     verdict: { kind: "allowed" },
     timeoutMs: 10_000,
     retries: 1,
+    throttledForMs: 86_400_000,
+    service: "payments",
     ...overrides,
   };
 }
@@ -91,8 +111,12 @@ export function aReply(calls: readonly Call[], turn = 1): StepBody {
   };
 }
 
+/** What a commit of a test carries: a start is made under the policy that its run was loaded with. */
+export type Carried = Partial<Omit<StepCommit, "start">> & { readonly start?: PlannedStart | null };
+export type PlannedStart = Omit<Start, "policyRevision"> & { readonly policyRevision?: number };
+
 /** A commit of the claimed run as it was loaded; `overrides` say what it carries. */
-export function aCommit(claimed: LoadedRun, overrides: Partial<StepCommit> = {}): StepCommit {
+export function aCommit(claimed: LoadedRun, { start = null, ...overrides }: Carried = {}): StepCommit {
   const owner = claimed.run.state.owner;
   if (owner === null) throw new Error("the run has no owner");
   return {
@@ -101,7 +125,7 @@ export function aCommit(claimed: LoadedRun, overrides: Partial<StepCommit> = {})
     epoch: claimed.run.epoch,
     stepSeq: claimed.run.stepSeq,
     steps: [],
-    start: null,
+    start: start === null ? null : { policyRevision: claimed.policyRevision, ...start },
     checkpoint: EMPTY_CHECKPOINT,
     currentStep: "test",
     progressMs: 60_000,
@@ -110,14 +134,15 @@ export function aCommit(claimed: LoadedRun, overrides: Partial<StepCommit> = {})
   };
 }
 
-/** The start of an effect's call. */
-export function aStart(call: Call, attempt = 1): NonNullable<StepCommit["start"]> {
+/** The start of an effect's call, under the approval that it needs, if any. */
+export function aStart(call: Call, attempt = 1, approvalId: string | null = null): PlannedStart {
   return {
     body: { kind: "intent", callId: call.id, attempt },
     attemptId: newId(),
     deadlineMs: call.timeoutMs,
     externalRef: call.operationId,
-    approval: null,
+    argsHash: call.argsHash,
+    approvalId,
     supersedes: null,
   };
 }

@@ -1,21 +1,44 @@
 // Runs in each status, made by the store's own verbs.
 
-import { type Actor, advance, type Call, type Hold, type JsonValue, type StepBody } from "@holdpoint/core";
+import {
+  type Actor,
+  type ApprovalRule,
+  advance,
+  type Call,
+  type Hold,
+  holdOf,
+  type JsonValue,
+  type StepBody,
+} from "@holdpoint/core";
 import {
   type ApprovalRequest,
   commitSteps,
+  decideApproval,
   type LoadedRun,
   loadRun,
   type Move,
   newId,
+  type RegisteredTool,
   type Run,
   requestCancel,
   requestPause,
-  type StepCommit,
   type Store,
   transitionOne,
 } from "../src/index.ts";
-import { ALICE, aCall, aCommit, aReply, aRun, aStart, aWorker, claim, OPERATOR, SWEEPER } from "./a-run.ts";
+import {
+  ALICE,
+  aCall,
+  aCommit,
+  aReply,
+  aRun,
+  aStart,
+  aWorker,
+  type Carried,
+  claim,
+  MANAGER,
+  OPERATOR,
+  SWEEPER,
+} from "./a-run.ts";
 
 export const MINUTE_MS = 60_000;
 
@@ -49,21 +72,47 @@ export function operatorHold(reason: string, subject: string | null = null): Hol
   };
 }
 
+/** The decision of one manager, within a minute. */
+export const TERMS: ApprovalRule = {
+  rule: "over_limit",
+  approvers: { roles: ["manager"], users: [] },
+  quorum: 1,
+  veto: true,
+  fourEyes: true,
+  decisions: ["approve", "approve_with_edits", "reject", "reject_and_abort", "respond", "skip", "escalate"],
+  answerSchema: null,
+  deadlineMs: MINUTE_MS,
+  onDeadline: "reject",
+  remindAfterMs: [],
+  escalation: [],
+  validForMs: MINUTE_MS,
+};
+
+export const SHOWN: ApprovalRequest["request"] = {
+  redactedArgs: {},
+  modelReason: null,
+  amount: null,
+  risk: null,
+  evidence: [],
+  editSchema: null,
+};
+
+/** How a request of a test differs from the usual one. */
+export type Asked = Partial<Omit<ApprovalRequest, "terms">> & { readonly terms?: Partial<ApprovalRule> };
+
 /** A request for the release of a call by a manager, not by the requester. */
-export function aRequest(call: Call, overrides: Partial<ApprovalRequest> = {}): ApprovalRequest {
+export function aRequest(call: Call, { terms, ...overrides }: Asked = {}): ApprovalRequest {
   return {
     id: newId(),
     callId: call.id,
     tool: call.tool,
     args: "{}",
     argsHash: call.argsHash,
-    rule: "over_limit",
-    roles: ["manager"],
-    users: [],
+    terms: { ...TERMS, ...terms },
+    request: SHOWN,
     excluded: ["alice"],
-    deadlineMs: MINUTE_MS,
-    onDeadline: "reject",
-    validForMs: MINUTE_MS,
+    editedBy: null,
+    approval: null,
     ...overrides,
   };
 }
@@ -75,19 +124,26 @@ export function ownerOf({ run }: LoadedRun): Actor {
 }
 
 /** A run that a worker of its own has claimed. */
-export async function aClaimedRun(store: Store, options: { sessionId?: string } = {}): Promise<LoadedRun> {
+export async function aClaimedRun(
+  store: Store,
+  options: { sessionId?: string; tools?: readonly RegisteredTool[] } = {},
+): Promise<LoadedRun> {
   const run = await aRun(store, options);
   return claim(store, run.id, await aWorker(store));
 }
 
 /** A claimed run whose model has asked for these calls. */
-export async function aPlannedRun(store: Store, calls: readonly Call[]): Promise<LoadedRun> {
-  const claimed = await aClaimedRun(store);
+export async function aPlannedRun(
+  store: Store,
+  calls: readonly Call[],
+  tools: readonly RegisteredTool[] = [],
+): Promise<LoadedRun> {
+  const claimed = await aClaimedRun(store, { tools });
   return took(store, claimed, { steps: [aReply(calls)], calls });
 }
 
 /** Commits for the run's owner, which must be taken; gives the rows as they are afterwards. */
-export async function took(store: Store, claimed: LoadedRun, commit: Partial<StepCommit>): Promise<LoadedRun> {
+export async function took(store: Store, claimed: LoadedRun, commit: Carried): Promise<LoadedRun> {
   const steps: readonly StepBody[] = [...(commit.steps ?? []), ...(commit.start ? [commit.start.body] : [])];
   const calls = [...claimed.calls, ...(commit.calls ?? [])];
   const checkpoint = steps.reduce(
@@ -145,21 +201,36 @@ export async function aHeldRun(store: Store, hold: Hold): Promise<Run> {
 /** A run that waits for the approval of calls; each call's request in order. */
 export async function anAskingRun(
   store: Store,
-  options: { readonly calls?: readonly Call[]; readonly request?: Partial<ApprovalRequest>; readonly hold?: Hold } = {},
+  options: {
+    readonly calls?: readonly Call[];
+    /** How the requests differ from the usual ones: all of them, or each by its place. */
+    readonly request?: Asked | readonly Asked[];
+    readonly hold?: Hold;
+    readonly tools?: readonly RegisteredTool[];
+  } = {},
 ) {
-  const calls = options.calls ?? [aCall()];
-  const claimed = await aPlannedRun(store, calls);
-  const requests = calls.map((call) => aRequest(call, options.request));
-  const run = await moved(store, {
-    run: claimed.run,
-    actor: ownerOf(claimed),
-    events: [{ type: "Held", hold: options.hold ?? APPROVAL }],
-    writes: { requests },
-  });
+  const { calls = [aCall()], request: asked = {} } = options;
+  const claimed = await aPlannedRun(store, calls, options.tools);
+  const requests = calls.map((call, index) => aRequest(call, isList(asked) ? asked[index] : asked));
   const [request] = requests;
   const [call] = calls;
   if (request === undefined || call === undefined) throw new Error("there must be a call");
+  const pending = requests.map(({ terms, ...each }) => {
+    return { ...each, terms, level: 0, extended: false, deadlineMs: terms.deadlineMs };
+  });
+  const inMs = Math.min(...pending.map(({ deadlineMs }) => deadlineMs));
+  const hold = { ...holdOf(pending), deadline: { inMs } };
+  const run = await moved(store, {
+    run: claimed.run,
+    actor: ownerOf(claimed),
+    events: [{ type: "Held", hold: options.hold ?? hold }],
+    writes: { requests },
+  });
   return { run, requests, request, calls, call };
+}
+
+function isList(asked: Asked | readonly Asked[]): asked is readonly Asked[] {
+  return Array.isArray(asked);
 }
 
 /** A run that waits for an operator about an open attempt that nobody can look up. */
@@ -235,4 +306,19 @@ export function accepted(answer: { readonly result: string; readonly run?: Run }
 /** The result of a call, as a step. */
 export function aResult(call: Call, output: JsonValue = "done"): Extract<StepBody, { kind: "tool_result" }> {
   return { kind: "tool_result", callId: call.id, result: "succeeded", output };
+}
+
+/** A call that a person has to release. */
+export function aGatedCall(overrides: Partial<Call> = {}): Call {
+  return aCall({ verdict: { kind: "needs_approval", approval: TERMS }, ...overrides });
+}
+
+/** A run whose gated call a manager has approved, and a worker has started. */
+export async function aSpendingRun(store: Store, call: Call = aGatedCall()) {
+  const { run, request } = await anAskingRun(store, { calls: [call] });
+  const { id: approvalId, argsHash } = request;
+  accepted(await decideApproval(store, { approvalId, decision: "approve", argsHash, note: null, actor: MANAGER }));
+  const start = aStart(call, 1, approvalId);
+  const claimed = await claim(store, run.id, await aWorker(store));
+  return { run, request, call, start, claimed: await took(store, claimed, { start, progress: false }) };
 }

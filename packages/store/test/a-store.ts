@@ -3,6 +3,7 @@ import { createTestDatabase, untilWaiting, waitFor } from "@holdpoint/testkit";
 import pg from "pg";
 import { afterAll, beforeAll, expect } from "vitest";
 import { findViolations, openStore, type Store } from "../src/index.ts";
+import { grantAll } from "./a-run.ts";
 
 export type Verb<T> = (store: Store) => Promise<T>;
 
@@ -54,6 +55,7 @@ export function useBench(): Bench {
     const { url } = stack.use(await createTestDatabase());
     const store = stack.use(openStore({ url }));
     opened = { url, store, admin: await connect(url, stack) };
+    await grantAll(store);
   });
 
   afterAll(async () => {

@@ -1,7 +1,7 @@
 // Core decides, the store writes: whatever can happen to a run, its row is the state that core has reduced, field by
 // field. The clock of this database stands still, so that instants are compared exactly.
 
-import { type Actor, type Instant, type RunEvent, type RunState, reduce } from "@holdpoint/core";
+import { type Actor, type Hold, type Instant, type RunEvent, type RunState, reduce } from "@holdpoint/core";
 import { stopClock } from "@holdpoint/testkit";
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
@@ -16,7 +16,7 @@ import {
   type Writes,
 } from "../src/index.ts";
 import { ALICE, aCall, aCommit, aReply, aRun, aStart, aWorker, MANAGER, OPERATOR, SWEEPER } from "./a-run.ts";
-import { APPROVAL, aRequest, DEPENDENCY, operatorHold, QUESTION, RUNS, reload } from "./a-status.ts";
+import { APPROVAL, aRequest, aResult, DEPENDENCY, operatorHold, QUESTION, RUNS, reload } from "./a-status.ts";
 import { useBench } from "./a-store.ts";
 
 const bench = useBench();
@@ -42,6 +42,13 @@ function at(instant: Instant): Instant {
 
 const SUCCEEDED = { kind: "succeeded" } as const;
 const PARENT: Actor = { kind: "parent", id: "parent" };
+
+/** What a run that waits for an approval waits with once that was passed on. */
+const NEXT_LEVEL: Hold = {
+  ...APPROVAL,
+  waitingFor: { ...APPROVAL.waitingFor, principal: "role:director" },
+  deadline: { inMs: 30_000 },
+};
 
 /** Events with the kind of actor that raises them; a worker is the run's owner. */
 const EVENTS: readonly (readonly [RunEvent, Actor | "owner"])[] = [
@@ -75,10 +82,14 @@ const EVENTS: readonly (readonly [RunEvent, Actor | "owner"])[] = [
   [{ type: "OwnerGone", reason: "lease_expired" }, SWEEPER],
   [{ type: "Recovered" }, SWEEPER],
   [{ type: "DeadlinePassed", remaining: null }, SWEEPER],
+  [{ type: "DeadlinePassed", remaining: null, onDeadline: "abort" }, SWEEPER],
+  [{ type: "DeadlinePassed", remaining: NEXT_LEVEL }, SWEEPER],
   [{ type: "RetryDue" }, SWEEPER],
   [{ type: "FactArrived", fact: "message", completesHold: true }, ALICE],
   [{ type: "FactArrived", fact: "message", completesHold: false }, ALICE],
   [{ type: "FactArrived", fact: "decision", completesHold: true }, MANAGER],
+  [{ type: "FactArrived", fact: "decision", completesHold: false, hold: NEXT_LEVEL }, MANAGER],
+  [{ type: "FactArrived", fact: "decision", completesHold: true, aborts: true }, MANAGER],
   ...(["retry", "skip", "abort", "mark_done", "not_established", "retry_now"] as const).map(
     (choice) => [{ type: "OperatorDecided", choice, notEstablished: 0 }, OPERATOR] as const,
   ),
@@ -105,7 +116,7 @@ function writesFor(loaded: LoadedRun, event: RunEvent, next: RunState): Writes {
   if (awaitsApproval(next))
     return { settles, requests: awaitsApproval(run.state) || event.type !== "Held" ? [] : [asking()] };
   const open = approvals.filter(({ state }) => state === "pending");
-  return { settles, approvals: open.map(({ id }) => ({ id, state: "expired", decidedBy: null, note: null })) };
+  return { settles, approvals: open.map(({ id }) => ({ id, state: "expired" })) };
 }
 
 function awaitsApproval({ status, resumeTo }: RunState): boolean {
@@ -122,15 +133,25 @@ function asking(): ApprovalRequest {
 /** Whether the event can come to this run: nobody settles what is not open, nobody but its owner gives it back. */
 function canHappen({ state }: Run, event: RunEvent, actor: Actor | "owner"): boolean {
   if (actor === "owner" && state.owner === null) return false;
+  if (("hold" in event && event.type === "FactArrived") || ("remaining" in event && event.remaining !== null)) {
+    return awaitsApproval(state);
+  }
   if (event.type === "EffectSettled") return !event.wasOpen || state.openAttempts > 0;
   if (event.type === "EffectUnknown") return state.openAttempts > 0;
   if (event.type === "OperatorDecided") return event.notEstablished <= state.openAttempts;
   return event.type !== "OwnerGone" || state.owner !== null;
 }
 
-async function apply(loaded: LoadedRun, [event, by]: (typeof EVENTS)[number], workerId: string): Promise<void> {
+/** Results of the calls that have none: no model is asked, and no run completed, over an open question. */
+function missingResults({ calls, steps }: LoadedRun) {
+  const answered = steps.flatMap(({ body }) => (body.kind === "tool_result" ? [body.callId] : []));
+  return calls.filter(({ id }) => !answered.includes(id)).map((call) => aResult(call));
+}
+
+async function apply(before: LoadedRun, [event, by]: (typeof EVENTS)[number], workerId: string): Promise<void> {
+  if (!canHappen(before.run, event, by)) return;
+  const loaded = event.type === "Ended" ? await answering(before) : before;
   const { run } = loaded;
-  if (!canHappen(run, event, by)) return;
   const actor =
     by === "owner"
       ? { kind: "worker" as const, id: run.state.owner ?? "" }
@@ -151,6 +172,13 @@ async function apply(loaded: LoadedRun, [event, by]: (typeof EVENTS)[number], wo
   expect(after.state).toEqual(written(decision.next));
 }
 
+async function answering(loaded: LoadedRun): Promise<LoadedRun> {
+  const steps = missingResults(loaded);
+  if (steps.length === 0) return loaded;
+  await commitSteps(bench.store, [aCommit(loaded, { steps, progress: false })]);
+  return reload(bench.store, loaded.run.id);
+}
+
 async function step(loaded: LoadedRun, kind: (typeof STEPS)[number], workerId: string): Promise<void> {
   const { run } = loaded;
   if (kind === "claim") {
@@ -162,10 +190,11 @@ async function step(loaded: LoadedRun, kind: (typeof STEPS)[number], workerId: s
   }
   if (run.state.owner === null || (kind === "start" && run.state.openAttempts > 0)) return;
   const call = aCall({ turn: run.stepSeq + 1 });
+  const missing = missingResults(loaded);
   const commit =
     kind === "reply"
-      ? aCommit(loaded, { steps: [aReply([])] })
-      : aCommit(loaded, { steps: [aReply([call])], calls: [call], start: aStart(call), progress: false });
+      ? aCommit(loaded, { steps: [...missing, aReply([])] })
+      : aCommit(loaded, { steps: [...missing, aReply([call])], calls: [call], start: aStart(call), progress: false });
   const [result] = await commitSteps(bench.store, [commit]);
   const mayStart = run.state.status === "running" && run.state.pauseRequestedAt === null;
   expect(result).toMatchObject({ result: "taken", started: kind === "start" && mayStart });

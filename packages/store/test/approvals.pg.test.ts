@@ -9,11 +9,22 @@ import {
   requestCancel,
   requestPause,
   resumeRun,
-  type Start,
   type Store,
   transitionOne,
 } from "../src/index.ts";
-import { ALICE, aCall, aCommit, aStart, aWorker, claim, MANAGER, OPERATOR, SWEEPER } from "./a-run.ts";
+import {
+  ALICE,
+  aCall,
+  aCommit,
+  aStart,
+  aWorker,
+  claim,
+  MANAGER,
+  OPERATOR,
+  OTHER_MANAGER,
+  type PlannedStart,
+  SWEEPER,
+} from "./a-run.ts";
 import {
   APPROVAL,
   accepted,
@@ -32,7 +43,6 @@ import { useBench } from "./a-store.ts";
 const bench = useBench();
 
 const HOUR_MS = 60 * MINUTE_MS;
-const OTHER_MANAGER = { kind: "approver", id: "max" } as const;
 
 afterEach(() => moveClock(bench.url, 0));
 
@@ -45,7 +55,6 @@ function decision({ request }: Asking, overrides: Partial<ApprovalDecision> = {}
     argsHash: request.argsHash,
     note: null,
     actor: MANAGER,
-    roles: ["manager"],
     ...overrides,
   };
 }
@@ -124,7 +133,7 @@ test("the same person's contrary decision is refused", async () => {
 });
 
 test.each([
-  ["not_an_approver", { roles: ["clerk"] }],
+  ["not_an_approver", { actor: { kind: "approver", id: "carl" } as const }],
   ["own_request", { actor: { kind: "approver", id: "alice" } as const }],
   ["hash_mismatch", { argsHash: "what-was-never-shown" }],
   ["not_yours_to_raise", { actor: { kind: "requester", id: "mona" } as const }],
@@ -137,8 +146,12 @@ test.each([
 });
 
 test("somebody who is named may decide without the role", async () => {
-  const asking = await anAskingRun(bench.store, { request: { roles: [], users: ["mona"] } });
-  expect(await decideApproval(bench.store, decision(asking, { roles: [] }))).toMatchObject({ result: "accepted" });
+  const asking = await anAskingRun(bench.store, {
+    request: { terms: { approvers: { roles: [], users: ["carl"] } } },
+  });
+  expect(
+    await decideApproval(bench.store, decision(asking, { actor: { kind: "approver", id: "carl" } })),
+  ).toMatchObject({ result: "accepted" });
 });
 
 test("a decision about an approval that is not there is not found", async () => {
@@ -157,7 +170,7 @@ test("a decision after the deadline is refused by the statement's own clock, whe
 });
 
 test("a decision that was in time when it was read but waited past the deadline is refused", async () => {
-  const asking = await anAskingRun(bench.store, { request: { deadlineMs: 300 } });
+  const asking = await anAskingRun(bench.store, { request: { terms: { deadlineMs: 300 } } });
   const late = "select from holdpoint.approvals where id = $1 and deadline < holdpoint.clock()";
   const answer = await bench.whileHeld(asking.run.id, deciding(asking), () =>
     waitFor(async () => (await bench.sql(late, [asking.request.id])).length > 0, {
@@ -172,12 +185,15 @@ test("an expired request is refused as expired after its deadline was swept", as
   const asking = await anAskingRun(bench.store);
   await moveClock(bench.url, MINUTE_MS + 1);
   const [due] = (await findOverdue(bench.store, 10)).filter(({ run }) => run.id === asking.run.id);
-  expect(due?.approvals).toEqual([{ id: asking.request.id, deadlineMs: expect.any(Number), onDeadline: "reject" }]);
+  const { id, callId, terms } = asking.request;
+  expect(due?.approvals).toEqual([
+    { id, callId, terms, level: 0, extended: false, deadlineMs: (asking.run.state.waitDeadline as { at: number }).at },
+  ]);
   await moved(bench.store, {
     run: due?.run ?? asking.run,
     actor: SWEEPER,
     events: [{ type: "DeadlinePassed", remaining: null }],
-    writes: { approvals: [{ id: asking.request.id, state: "expired", decidedBy: null, note: null }] },
+    writes: { approvals: [{ id: asking.request.id, state: "expired" }] },
   });
   expect(await decideApproval(bench.store, decision(asking))).toMatchObject({
     result: "refused",
@@ -263,8 +279,8 @@ async function anApprovedRun() {
   return { ...asking, claimed, start: starting(asking) };
 }
 
-function starting({ call, request }: Asking, overrides: Partial<Start> = {}): Start {
-  return { ...aStart(call), approval: { id: request.id, argsHash: request.argsHash }, ...overrides };
+function starting({ call, request }: Asking, overrides: Partial<PlannedStart> = {}): PlannedStart {
+  return { ...aStart(call, 1, request.id), ...overrides };
 }
 
 test("an approval is spent by the intent's own statement", async () => {
@@ -285,8 +301,8 @@ test("an approval that has lapsed is not spent", async () => {
 });
 
 test("an approval is not spent for other arguments than those that were shown", async () => {
-  const { claimed, start, request } = await anApprovedRun();
-  const other = { ...start, approval: { id: request.id, argsHash: "hash-of-other-arguments" } };
+  const { claimed, start } = await anApprovedRun();
+  const other = { ...start, argsHash: "hash-of-other-arguments" };
   expect(await commitSteps(bench.store, [aCommit(claimed, { start: other })])).toMatchObject([{ started: false }]);
 });
 
@@ -298,7 +314,7 @@ test("a rejected, a pending and another run's approval are not spent", async () 
   const foreign = await anAskingRun(bench.store);
   await decideApproval(bench.store, decision(foreign));
   for (const { request } of [rejected, pending, foreign]) {
-    const start = starting(rejected, { approval: { id: request.id, argsHash: request.argsHash } });
+    const start = starting(rejected, { approvalId: request.id, argsHash: request.argsHash });
     expect(await commitSteps(bench.store, [aCommit(claimed, { start })])).toMatchObject([
       { result: "taken", started: false },
     ]);
@@ -314,7 +330,7 @@ test("a later attempt of the same call spends its approval again", async () => {
     ],
     settles: [{ attemptId: start.attemptId, outcome: "failed", settledBy: "worker" }],
   });
-  const second = { ...aStart(call, 2), approval: start.approval };
+  const second = aStart(call, 2, request.id);
   await took(bench.store, failed, { start: second, progress: false });
   expect(await approval(request.id)).toMatchObject([{ state: "spent", spent_by: second.attemptId }]);
 });
@@ -325,7 +341,7 @@ test("an equal call does not spend another call's approval", async () => {
   await decideApproval(bench.store, decision(asking));
   await decideApproval(bench.store, decision(asking, { approvalId: asking.requests[1]?.id ?? "", decision: "reject" }));
   const claimed = await claim(bench.store, asking.run.id, await aWorker(bench.store));
-  const start = { ...aStart(equal), approval: { id: asking.request.id, argsHash: equal.argsHash } };
+  const start = aStart(equal, 1, asking.request.id);
   expect(await commitSteps(bench.store, [aCommit(claimed, { start })])).toMatchObject([
     { result: "taken", started: false },
   ]);
@@ -364,12 +380,15 @@ test("a plain message while an approval is pending decides nothing", async () =>
 test("requests are in the order of their holds, whatever the clock of the worker that asked", async () => {
   const { run, request, call } = await anAskingRun(bench.store);
   const newer = "00000000-0000-7000-8000-000000000001";
-  await bench.sql("update holdpoint.approvals set state = 'withdrawn' where id = $1", [request.id]);
+  await bench.sql(
+    "update holdpoint.approvals set state = 'withdrawn', closed_at = now(), closed_reason = 'test' where id = $1",
+    [request.id],
+  );
   await bench.sql(
     `insert into holdpoint.approvals (tenant_id, id, run_id, call_id, hold_seq, tool, args, args_hash, rule, roles, users,
-       excluded, state, requested_at, deadline, on_deadline, valid_for_ms)
+       excluded, state, requested_at, deadline, on_deadline, valid_for_ms, terms, request, quorum)
      select tenant_id, $2, run_id, call_id, hold_seq + 2, tool, args, args_hash, rule, roles, users, excluded, 'pending',
-       requested_at, deadline, on_deadline, valid_for_ms from holdpoint.approvals where id = $1`,
+       requested_at, deadline, on_deadline, valid_for_ms, terms, request, quorum from holdpoint.approvals where id = $1`,
     [request.id, newer],
   );
   const { approvals } = await reload(bench.store, run.id);

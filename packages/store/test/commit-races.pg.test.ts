@@ -250,16 +250,19 @@ test("an approval that is withdrawn while the intent waits is not spent, and the
       argsHash: "hash-1",
       note: null,
       actor: MANAGER,
-      roles: ["manager"],
     });
   }
   const claimed = await claim(bench.store, run.id, await aWorker(bench.store));
-  const approval = { id: forRefund?.id ?? "", argsHash: refund.argsHash };
-  const commit = aCommit(claimed, { steps: [aResult(read)], start: { ...aStart(refund), approval } });
+  const start = aStart(refund, 1, forRefund?.id ?? "");
+  const commit = aCommit(claimed, { steps: [aResult(read)], start });
   const [result] = await bench.whileHeld(
     run.id,
     (store) => commitSteps(store, [commit]),
-    (holder) => holder.query("update holdpoint.approvals set state = 'withdrawn' where run_id = $1", [run.id]),
+    (holder) =>
+      holder.query(
+        "update holdpoint.approvals set state = 'withdrawn', closed_at = now(), closed_reason = 'test' where run_id = $1",
+        [run.id],
+      ),
   );
   expect(result).toMatchObject({ result: "taken", started: false, status: "running" });
   expect(await stepKinds(run.id)).toEqual(["model_reply", "tool_result"]);
@@ -317,7 +320,10 @@ test("NUL and lone surrogates never keep a step from being stored", async () => 
   const bad = "caf\u0000e \ud83d!";
   const [result] = await commitSteps(bench.store, [
     aCommit(claimed, {
-      steps: [{ kind: "tool_result", callId: call.id, result: "succeeded", output: { [bad]: [bad], id: "re_1" } }],
+      steps: [
+        aReply([call]),
+        { kind: "tool_result", callId: call.id, result: "succeeded", output: { [bad]: [bad], id: "re_1" } },
+      ],
       calls: [call],
       messages: [{ role: "assistant", author: bad, text: bad }],
       artifacts: [{ sha256: "a".repeat(64), sizeBytes: 8, mediaType: "text/plain", content: bad }],
@@ -326,10 +332,10 @@ test("NUL and lone surrogates never keep a step from being stored", async () => 
       currentStep: bad,
     }),
   ]);
-  expect(result).toMatchObject({ result: "taken", stepSeq: 1 });
+  expect(result).toMatchObject({ result: "taken", stepSeq: 2 });
   const good = "caf\ufffde \ufffd!";
   const stored = await reload(bench.store, claimed.run.id);
-  expect(stored.steps[0]?.body).toMatchObject({ output: { [good]: [good], id: "re_1" } });
+  expect(stored.steps[1]?.body).toMatchObject({ output: { [good]: [good], id: "re_1" } });
   expect(stored.run).toMatchObject({ currentStep: good, checkpoint: { lastCompleted: good } });
 });
 

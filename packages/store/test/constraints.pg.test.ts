@@ -97,11 +97,21 @@ test("a second live run of a line is refused", async () => {
 
 const APPROVALS: readonly (readonly [string, string])[] = [
   ["state = 'released'", "state_is_known"],
-  ["state = 'approved', valid_until = holdpoint.clock()", "decided_says_who"],
+  ["state = 'approved', given = 1, valid_until = holdpoint.clock()", "decided_says_who"],
   ["state = 'rejected', decided_at = holdpoint.clock()", "decided_says_who"],
-  ["state = 'approved', decided_at = holdpoint.clock(), decided_by = 'mona'", "approved_lapses"],
+  ["state = 'answered', decided_at = holdpoint.clock()", "decided_says_who"],
+  ["state = 'skipped', decided_by = 'mona'", "decided_says_who"],
+  ["state = 'approved', given = 1, decided_at = holdpoint.clock(), decided_by = 'mona'", "approved_lapses"],
   [
-    "state = 'spent', decided_at = holdpoint.clock(), decided_by = 'mona', valid_until = holdpoint.clock()",
+    "state = 'approved', decided_at = holdpoint.clock(), decided_by = 'mona', valid_until = holdpoint.clock()",
+    "approved_by_enough",
+  ],
+  [
+    "state = 'approved', given = 1, quorum = 2, decided_at = holdpoint.clock(), decided_by = 'mona', valid_until = deadline",
+    "approved_by_enough",
+  ],
+  [
+    "state = 'spent', given = 1, decided_at = holdpoint.clock(), decided_by = 'mona', valid_until = holdpoint.clock()",
     "spent_says_by_what",
   ],
 ];

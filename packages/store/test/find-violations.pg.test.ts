@@ -67,7 +67,7 @@ test("ended_with_unspent_approval is found", async () => {
   await using store = openStore({ url: database.url });
   const { run } = await anAskingRun(store);
   await store.pool.query(
-    "update holdpoint.approvals set state = 'approved', decided_at = requested_at, decided_by = 'm', valid_until = deadline where run_id = $1",
+    "update holdpoint.approvals set state = 'approved', given = 1, decided_at = requested_at, decided_by = 'm', valid_until = deadline where run_id = $1",
     [run.id],
   );
   await store.pool.query("update holdpoint.runs set status = 'failed', ended_at = updated_at where id = $1", [run.id]);

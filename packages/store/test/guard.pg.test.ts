@@ -3,8 +3,8 @@
 import { createTestDatabase } from "@holdpoint/testkit";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { claimRuns, commitSteps, type LoadedRun, newId, openStore, type StepCommit, type Store } from "../src/index.ts";
-import { aCall, aCommit, aReply, aRun, aStart, aWorker, claim } from "./a-run.ts";
+import { claimRuns, commitSteps, type LoadedRun, newId, openStore, type Store } from "../src/index.ts";
+import { aCall, aCommit, aReply, aRun, aStart, aWorker, type Carried, claim } from "./a-run.ts";
 import { aResult, endBy } from "./a-status.ts";
 
 /** Commits that a piece of work costs on a store with one connection. */
@@ -42,7 +42,7 @@ async function leastCommitsOf(work: (store: Store) => Promise<unknown>): Promise
 /** Commits without reading the run again, as a worker does. */
 function steady(store: Store, claimed: LoadedRun) {
   let { stepSeq } = claimed.run;
-  return async (commit: Partial<StepCommit>): Promise<void> => {
+  return async (commit: Carried): Promise<void> => {
     const [result] = await commitSteps(store, [aCommit(claimed, { ...commit, stepSeq })]);
     if (result === undefined || result instanceof Error || result.result !== "taken") throw new Error("not taken");
     stepSeq = result.stepSeq;

@@ -236,7 +236,7 @@ test("evidence after the end is kept as a finding, and the run does not move", a
   const again = await submitRun(bench.store, { sessionId, agent, goal: null, actor: ALICE, retryOf });
   if (again.result !== "submitted") throw new Error(again.result);
   const { lineEffects } = await claim(bench.store, again.run.id, await aWorker(bench.store));
-  expect(lineEffects).toContainEqual(expect.objectContaining({ callId: unknown.call.id, happened: "yes" }));
+  expect(lineEffects).toContainEqual(expect.objectContaining({ callId: unknown.call.id, result: "succeeded" }));
 });
 
 test("the same evidence twice keeps the first", async () => {

@@ -24,7 +24,8 @@ import {
   listWorkers,
   readId,
 } from "../src/read/index.ts";
-import { ALICE, aCall, aCommit, aReply, aRun, aStart, aWorker, claim, MANAGER } from "./a-run.ts";
+import { ALICE, aCall, aCommit, aReply, aRun, aStart, aWorker, claim, grantAll, MANAGER } from "./a-run.ts";
+import { SHOWN, TERMS } from "./a-status.ts";
 
 let database: TestDatabase;
 let store: Store;
@@ -32,6 +33,7 @@ let store: Store;
 beforeAll(async () => {
   database = await createTestDatabase();
   store = openStore({ url: database.url });
+  await grantAll(store);
 });
 
 afterAll(async () => {
@@ -72,13 +74,11 @@ async function aWaitingRun(options: { users?: string[]; deadlineMs?: number } = 
           tool: call.tool,
           args: '{"amount":"30.00"}',
           argsHash: call.argsHash,
-          rule: "over_limit",
-          roles: ["manager"],
-          users: options.users ?? [],
+          terms: { ...TERMS, deadlineMs, approvers: { roles: ["manager"], users: options.users ?? [] } },
+          request: SHOWN,
           excluded: [ALICE.id],
-          deadlineMs,
-          onDeadline: "reject",
-          validForMs: 60_000,
+          editedBy: null,
+          approval: null,
         },
       ],
     },
@@ -185,12 +185,12 @@ describe("approvals", () => {
       callId: call.id,
       args: { amount: "30.00" },
       argsHash: "hash-1",
-      rule: "over_limit",
+      terms: { rule: "over_limit" },
       roles: ["manager"],
       state: "pending",
       decidedBy: null,
     });
-    const decision = { approvalId, decision: "approve", argsHash: "hash-1", note: "fine", roles: ["manager"] } as const;
+    const decision = { approvalId, decision: "approve", argsHash: "hash-1", note: "fine" } as const;
     await decideApproval(store, { ...decision, actor: MANAGER });
     expect(await findApproval(store, approvalId)).toMatchObject({ state: "approved", decidedBy: "mona", note: "fine" });
     expect(await findApproval(store, newId())).toBeNull();
@@ -213,7 +213,7 @@ describe("approvals", () => {
 describe("findTimeline", () => {
   test("tells what happened in its order, page by page, without payloads unless asked", async () => {
     const { run, approvalId } = await aWaitingRun();
-    const decision = { approvalId, argsHash: "hash-1", note: null, roles: ["manager"], actor: MANAGER } as const;
+    const decision = { approvalId, argsHash: "hash-1", note: null, actor: MANAGER } as const;
     await decideApproval(store, { ...decision, decision: "approve" });
     await decideApproval(store, { ...decision, decision: "reject" });
     await requestCancel(store, { runId: run.id, actor: ALICE, reason: "changed my mind" });

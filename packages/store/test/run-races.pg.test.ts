@@ -1,4 +1,5 @@
 import type { RunEvent } from "@holdpoint/core";
+import { openFaultPoints } from "@holdpoint/testkit/fault-points";
 import pg from "pg";
 import { expect, test } from "vitest";
 import {
@@ -22,6 +23,7 @@ import {
   transition,
   transitionOne,
 } from "../src/index.ts";
+import { openGate } from "./a-gate.ts";
 import {
   AGENT,
   ALICE,
@@ -87,7 +89,7 @@ test("a worker whose renewal is under way is not declared gone", async () => {
 
 test("a claim whose snapshot is older than a fact loads the run again and misses nothing", async () => {
   const run = await aHeldRun(bench.store, QUESTION);
-  await using gate = await openGate();
+  await using gate = await openGate(bench);
   const answer = { runId: run.id, kind: "answer", text: "order 4411", actor: ALICE } as const;
   // Claimable in the statement's snapshot, and still when it gets the row.
   expect(await recordFact(bench.store, answer)).toMatchObject({ run: { state: { status: "queued" } } });
@@ -103,7 +105,7 @@ test("a claim whose snapshot is older than a fact loads the run again and misses
 
 test("a claim whose snapshot is older than the last owner's steps and loss loads them", async () => {
   const run = await aRun(bench.store);
-  await using gate = await openGate();
+  await using gate = await openGate(bench);
   const workerId = await aWorker(bench.store);
   const call = aCall();
   const claimed = await gate.whileShut(
@@ -211,7 +213,6 @@ test("the last two decisions of one hold at once: the run goes on, with none pen
       argsHash: requests[n]?.argsHash ?? "",
       note: null,
       actor: MANAGER,
-      roles: ["manager"],
     });
   const answers = await bench.inOrder(run.id, decide(0), decide(1));
   expect(answers).toMatchObject([
@@ -226,12 +227,12 @@ test("a deadline that was read before the last decision is refused as a conflict
     run,
     actor: SWEEPER,
     events: [{ type: "DeadlinePassed", remaining: null }],
-    writes: { approvals: [{ id: request.id, state: "expired", decidedBy: null, note: null }] },
+    writes: { approvals: [{ id: request.id, state: "expired" }] },
   } as const;
   const decision = { approvalId: request.id, decision: "approve", argsHash: request.argsHash, note: null } as const;
   const [decided, swept] = await bench.inOrder(
     run.id,
-    (store) => decideApproval(store, { ...decision, actor: MANAGER, roles: ["manager"] }),
+    (store) => decideApproval(store, { ...decision, actor: MANAGER }),
     (store) => transitionOne(store, sweep),
   );
   expect(decided).toMatchObject({ result: "accepted", run: { state: { status: "queued" } } });
@@ -249,9 +250,9 @@ test("a decision that was read before the deadline's sweep is refused, and the r
         run,
         actor: SWEEPER,
         events: [{ type: "DeadlinePassed", remaining: null }],
-        writes: { approvals: [{ id: request.id, state: "expired", decidedBy: null, note: null }] },
+        writes: { approvals: [{ id: request.id, state: "expired" }] },
       }),
-    (store) => decideApproval(store, { ...decision, actor: MANAGER, roles: ["manager"] }),
+    (store) => decideApproval(store, { ...decision, actor: MANAGER }),
   );
   expect(decided).toMatchObject({ result: "refused", rule: "approval_expired" });
   expect((await reload(bench.store, run.id)).approvals).toMatchObject([{ state: "expired", decidedBy: null }]);
@@ -280,10 +281,31 @@ test("a stale owner that repeats its hold on the row of the conflict cannot hold
   expect((await reload(bench.store, fresh.run.id)).run).toEqual(fresh.run);
 });
 
+test("a claim whose run somebody is just moving takes it a moment later: its wake-up comes only once", async () => {
+  const run = await aRun(bench.store);
+  const workerId = await aWorker(bench.store);
+  const mover = await bench.store.pool.connect();
+  try {
+    await mover.query("begin");
+    await mover.query("select from holdpoint.runs where id = $1 for update", [run.id]);
+    const points = openFaultPoints({
+      at: "statement:claim_runs:answered",
+      fault: async () => {
+        await mover.query("commit");
+      },
+    });
+    const claims = { runIds: [run.id], workerId, progressMs: 60_000, mayTakeSuspect: true };
+    expect(await claimAll(points.store(bench.store), claims)).toMatchObject([{ run: { id: run.id } }]);
+    expect(points.passed.filter((name) => name === "statement:claim_runs:answered")).toHaveLength(2);
+  } finally {
+    mover.release();
+  }
+});
+
 test("a loss by a sweep that passes over locked rows does not overlook an intent that commits before its lock", async () => {
   const call = aCall();
   const claimed = await aPlannedRun(bench.store, [call]);
-  await using gate = await openGate();
+  await using gate = await openGate(bench);
   const [swept] = await gate.whileShut(
     (store) => transition(store, [{ run: claimed.run, actor: SWEEPER, events: LOSS }], { skipLocked: true }),
     () => commitSteps(bench.store, [aCommit(claimed, { start: aStart(call) })]),
@@ -411,46 +433,3 @@ test("an overdue run that somebody else is moving is passed over and found again
   await bench.sql("commit");
   expect(await sweep(true)).toMatchObject([{ result: "accepted", run: { state: { status: "queued" } } }]);
 });
-
-/**
- * A barrier between a statement's snapshot and its row locks, which no row lock can be for one that passes over locked
- * rows: a role whose view of `runs` goes through a policy, and the policy through a lock.
- */
-async function openGate() {
-  const role = `gate_${newId().replaceAll("-", "")}`;
-  await bench.sql(`create role ${role} login`);
-  await bench.sql(`grant usage on schema holdpoint to ${role}`);
-  await bench.sql(`grant all on all tables in schema holdpoint to ${role}`);
-  await bench.sql(`create or replace function holdpoint.gate() returns boolean language plpgsql volatile as
-    $$ begin perform pg_advisory_xact_lock_shared(4711); return true; end $$`);
-  await bench.sql(`create policy gate_${role} on holdpoint.runs to ${role} using (holdpoint.gate())`);
-  await bench.sql("alter table holdpoint.runs enable row level security");
-  const url = new URL(bench.url);
-  url.username = role;
-  const store = openStore({ url: url.href, maxConnections: 1 });
-  let trips = 0;
-  store.pool.on("acquire", () => {
-    trips += 1;
-  });
-  return {
-    /** How many statements the verb has sent. */
-    trips: () => trips,
-    async whileShut<T>(verb: (store: Store) => Promise<T>, meanwhile: () => Promise<unknown>): Promise<T> {
-      const { rows } = await store.pool.query<{ pid: number }>("select pg_backend_pid() as pid");
-      trips = 0;
-      await bench.sql("select pg_advisory_lock(4711)");
-      const late = verb(store);
-      await reachesWait(bench.admin, rows[0]?.pid ?? 0, late);
-      await meanwhile();
-      await bench.sql("select pg_advisory_unlock(4711)");
-      return await late;
-    },
-    async [Symbol.asyncDispose]() {
-      await bench.sql("select pg_advisory_unlock_all()");
-      await store[Symbol.asyncDispose]();
-      await bench.sql("alter table holdpoint.runs disable row level security");
-      await bench.sql(`drop owned by ${role}`);
-      await bench.sql(`drop role ${role}`);
-    },
-  };
-}

@@ -175,7 +175,7 @@ test("a retry knows the effects that happened in the runs before it", async () =
   const retried = await submitRun(bench.store, again);
   if (retried.result !== "submitted") throw new Error(retried.result);
   expect((await reload(bench.store, retried.run.id)).lineEffects).toEqual([
-    { callId: call.id, tool: "send_refund", argsHash: "hash-1", happened: "yes", output: { refund: "re_1" } },
+    { callId: call.id, tool: "send_refund", argsHash: "hash-1", result: "succeeded", output: { refund: "re_1" } },
   ]);
 });
 
@@ -189,9 +189,19 @@ test("a session and the agents are found as they were stored", async () => {
   expect(await findSession(bench.store, session.id)).toEqual(session);
   expect(await findSession(bench.store, newId())).toBeNull();
   await registerAgent(bench.store, { name: "zebra", version: "1", tools: [] });
-  await registerAgent(bench.store, { name: "zebra", version: "1", tools: [{ name: "run" }] });
+  const tools = [
+    {
+      name: "run",
+      description: "Runs.",
+      effect: "read",
+      inputSchema: { type: "object" },
+      rules: [],
+      presentation: { redact: [], amount: null, risk: null },
+    } as const,
+  ];
+  await registerAgent(bench.store, { name: "zebra", version: "1", tools });
   expect((await listAgents(bench.store)).filter(({ name }) => name === "zebra")).toEqual([
-    { name: "zebra", version: "1", tools: [{ name: "run" }] },
+    { name: "zebra", version: "1", tools },
   ]);
 });
 

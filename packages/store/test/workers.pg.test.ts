@@ -144,7 +144,8 @@ test("a deadline is found once it has passed, with the approvals that are still 
   const due = await findOverdue(bench.store, 100);
   expect(due.find(({ run }) => run.id === held.id)?.approvals).toEqual([]);
   const approvals = due.find(({ run }) => run.id === asking.run.id)?.approvals;
-  expect(approvals).toEqual([{ id: asking.request.id, deadlineMs: expect.any(Number), onDeadline: "reject" }]);
+  const { id, callId, terms } = asking.request;
+  expect(approvals).toEqual([{ id, callId, terms, level: 0, extended: false, deadlineMs: expect.any(Number) }]);
   expect(due.map(({ run }) => run.state.waitDeadline)).toEqual(
     due.map(({ run }) => run.state.waitDeadline).toSorted(byTime),
   );

@@ -1,11 +1,18 @@
-import type { ApprovalState, JsonValue } from "@holdpoint/core";
+import type { ApprovalOnDeadline, ApprovalRule, ApprovalState, JsonValue, RecordedDecision } from "@holdpoint/core";
 import { and, desc, eq, getTableColumns, inArray, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
-import { approvals, runs } from "../schema.ts";
-import { idCursor, msOf, type Page, type PageRequest, pageOf, reader, rowsFor } from "./reader.ts";
+import { approvals, decisions, runs } from "../schema.ts";
+import type { ShownRequest } from "../transition.ts";
+import { idCursor, msOf, type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 import type { Approvers } from "./runs.ts";
 
-/** An approval request as the person who decides it must see it. */
+/** A decision that somebody has given. */
+export interface DecisionView extends RecordedDecision {
+  readonly note: string | null;
+  readonly atMs: number;
+}
+
+/** An approval request; the approvers are those of its present level. */
 export interface ApprovalView extends Approvers {
   readonly id: string;
   readonly runId: string;
@@ -16,23 +23,37 @@ export interface ApprovalView extends Approvers {
   /** The arguments as they will run. */
   readonly args: JsonValue;
   readonly argsHash: string;
-  readonly rule: string;
+  readonly terms: ApprovalRule;
+  readonly shown: ShownRequest;
   readonly state: ApprovalState;
+  readonly level: number;
+  /** How many have approved at the present level. */
+  readonly given: number;
+  readonly decided: readonly DecisionView[];
   readonly requestedAtMs: number;
   readonly deadlineMs: number;
-  readonly onDeadline: string;
+  /** The time to decide is over, whether or not a sweep has come by. */
+  readonly isOver: boolean;
+  readonly onDeadline: ApprovalOnDeadline;
+  readonly extended: boolean;
+  readonly reminders: number;
+  readonly remindAtMs: number | null;
+  readonly editedBy: string | null;
   readonly decidedAtMs: number | null;
   readonly decidedBy: string | null;
   readonly note: string | null;
+  readonly answer: JsonValue;
   readonly validUntilMs: number | null;
   readonly spentAtMs: number | null;
+  readonly closedAtMs: number | null;
+  readonly closedReason: string | null;
 }
 
 /** Which requests are wanted; what is left out does not matter. */
 export interface ApprovalFilter {
   readonly states?: readonly ApprovalState[];
   readonly runId?: string;
-  /** Only what this person may decide: by a role or by name, and not excluded. */
+  /** Only what waits for this person's decision: by a role or by name, not excluded, and not decided by it yet. */
   readonly decidableBy?: { readonly user: string; readonly roles: readonly string[] };
   /** Only what this person may see without any other part: of its own runs, or where it is named. */
   readonly visibleTo?: string;
@@ -57,15 +78,31 @@ export async function listApprovals(
   return pageOf(rows.map(viewOf), page, ({ id }) => id);
 }
 
+/** As the statement that stores a decision judges it: while a run is paused, at the pause's start. */
+const IS_OVER = sql<boolean>`${approvals.deadline} < coalesce(${runs.pausedAt}, holdpoint.now())`;
+
+const DECIDED = sql<readonly (RecordedDecision & { note: string | null; at: string })[]>`(
+  select coalesce(jsonb_agg(jsonb_build_object('by', d.actor_id, 'kind', d.decision, 'level', d.level,
+    'payload', d.payload, 'note', d.note, 'at', d.at) order by d.at, d.id), '[]')
+  from ${decisions} d where d.approval_id = ${qualified(approvals.id)})`;
+
 function select(store: Store) {
   return reader(store)
-    .select({ ...getTableColumns(approvals), sessionId: runs.sessionId, requester: runs.requester })
+    .select({
+      ...getTableColumns(approvals),
+      sessionId: runs.sessionId,
+      requester: runs.requester,
+      isOver: IS_OVER,
+      decided: DECIDED,
+    })
     .from(approvals)
     .innerJoin(runs, eq(runs.id, approvals.runId))
     .$dynamic();
 }
 
 function viewOf(row: Awaited<ReturnType<typeof select>>[number]): ApprovalView {
+  // The text is canonical JSON that this store wrote.
+  const args = JSON.parse(row.args) as JsonValue;
   return {
     id: row.id,
     runId: row.runId,
@@ -73,24 +110,41 @@ function viewOf(row: Awaited<ReturnType<typeof select>>[number]): ApprovalView {
     requester: row.requester,
     callId: row.callId,
     tool: row.tool,
-    // The text is canonical JSON that this store wrote.
-    args: JSON.parse(row.args) as JsonValue,
+    args,
     argsHash: row.argsHash,
-    rule: row.rule,
+    terms: row.terms,
+    shown: { ...shownBefore(args), ...row.request },
     roles: row.roles,
     users: row.users,
     excluded: row.excluded,
     // A check constraint lists the states.
     state: row.state as ApprovalState,
+    level: row.level,
+    given: row.given,
+    decided: row.decided.map(({ at, ...decision }) => ({ ...decision, atMs: Date.parse(at) })),
     requestedAtMs: msOf(row.requestedAt),
     deadlineMs: msOf(row.deadline),
-    onDeadline: row.onDeadline,
+    isOver: row.isOver,
+    // Written from the rule's own terms.
+    onDeadline: row.onDeadline as ApprovalOnDeadline,
+    extended: row.extended,
+    reminders: row.reminders,
+    remindAtMs: msOf(row.remindAt),
+    editedBy: row.editedBy,
     decidedAtMs: msOf(row.decidedAt),
     decidedBy: row.decidedBy,
     note: row.note,
+    answer: row.answer,
     validUntilMs: msOf(row.validUntil),
     spentAtMs: msOf(row.spentAt),
+    closedAtMs: msOf(row.closedAt),
+    closedReason: row.closedReason,
   };
+}
+
+/** What a request shows that was made before requests carried it. */
+function shownBefore(args: JsonValue): ShownRequest {
+  return { redactedArgs: args, modelReason: null, amount: null, risk: null, evidence: [], editSchema: null };
 }
 
 function after({ after: cursor }: PageRequest): SQL | undefined {
@@ -110,7 +164,14 @@ function conditions({ states, runId, decidableBy, visibleTo }: ApprovalFilter): 
 
 function isDecidableBy({ user, roles }: NonNullable<ApprovalFilter["decidableBy"]>): SQL | undefined {
   const inRole = sql`${approvals.roles} && ${sql.param([...roles])}::text[]`;
-  return and(or(inRole, names(user)), sql`not ${user} = any(${approvals.excluded})`);
+  const decided = sql`exists (select from ${decisions} d
+    where d.approval_id = ${qualified(approvals.id)} and d.actor_id = ${user} and d.level = ${qualified(approvals.level)})`;
+  return and(
+    eq(approvals.state, "pending"),
+    or(inRole, names(user)),
+    sql`not ${user} = any(${approvals.excluded})`,
+    sql`not ${decided}`,
+  );
 }
 
 const names = (user: string): SQL => sql`${user} = any(${approvals.users})`;

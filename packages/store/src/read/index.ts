@@ -1,10 +1,16 @@
 // The store's reads. They come with a query builder, whose import is slow: what works on runs takes only the verbs.
-export type { ApprovalFilter, ApprovalView } from "./approvals.ts";
+export type { ApprovalHistory, EqualCall, OtherRequest } from "./approval-history.ts";
+export { findApprovalHistory } from "./approval-history.ts";
+export type { ApprovalFilter, ApprovalView, DecisionView } from "./approvals.ts";
 export { findApproval, listApprovals } from "./approvals.ts";
+export type { AssignmentView } from "./assignments.ts";
+export { findAssignments } from "./assignments.ts";
 export type { AttemptView, CallView } from "./calls.ts";
 export { listCalls } from "./calls.ts";
 export type { StoreCheck } from "./check-store.ts";
 export { checkStore } from "./check-store.ts";
+export type { FindingView } from "./findings.ts";
+export { listFindings } from "./findings.ts";
 export type { MessageView } from "./messages.ts";
 export { listMessages } from "./messages.ts";
 export { readId } from "./read-id.ts";
@@ -12,6 +18,8 @@ export type { Page, PageRequest } from "./reader.ts";
 export { MAX_PAGE } from "./reader.ts";
 export type { Approvers, MovedBy, RunFilter, RunView } from "./runs.ts";
 export { findRun, listRuns } from "./runs.ts";
+export type { ServiceView } from "./services.ts";
+export { findServices } from "./services.ts";
 export type { TimelineEntry, TimelineRequest } from "./timeline.ts";
 export { findTimeline } from "./timeline.ts";
 export type { WorkerView } from "./workers.ts";

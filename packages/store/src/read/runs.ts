@@ -2,7 +2,7 @@ import type { Status } from "@holdpoint/core";
 import { and, desc, eq, inArray, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
 import { type Run, type RunJson, runOf } from "../run.ts";
-import { approvals, runs, transitions, workers } from "../schema.ts";
+import { approvals, attempts, calls, runs, transitions, workers } from "../schema.ts";
 import { idCursor, isPast, msOf, type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 
 /** Who may decide a request: anybody in one of the roles or named, and not excluded. */
@@ -36,6 +36,8 @@ export interface RunView {
   readonly movedBy: MovedBy;
   /** A deadline, a retry or a look-up is due, and nobody has come by yet. */
   readonly overdue: boolean;
+  /** For how long workers have had it, the present one included, in milliseconds. */
+  readonly workedMs: number;
   /** A run of the same line has not ended. */
   readonly lineLive: boolean;
   /** The approval requests that nobody has decided yet. */
@@ -51,6 +53,10 @@ export interface RunFilter {
   readonly agentName?: string;
   readonly agentVersion?: string;
   readonly sessionId?: string;
+  /** Any name that an effect of the run has outside. */
+  readonly externalRef?: string;
+  /** The id that is sent with each attempt of one of the run's calls. */
+  readonly operationId?: string;
   /** Only what this person may see without any other part: its own runs, and those that wait for it by name. */
   readonly visibleTo?: string;
 }
@@ -96,6 +102,17 @@ const PENDING = sql<readonly Approvers[]>`(
   select coalesce(jsonb_agg(jsonb_build_object('roles', p.roles, 'users', p.users, 'excluded', p.excluded) order by p.id), '[]')
   from ${approvals} p where p.run_id = ${qualified(runs.id)} and p.state = 'pending')`;
 
+const WORKED_MS = sql<string>`(${runs.workedMs} + case when ${runs.owner} is null then 0
+  else coalesce(extract(epoch from holdpoint.now() - ${runs.claimedAt}) * 1000, 0) end)::bigint`;
+
+/** Both arms stand on an index of their own; a run names outside only what one of its attempts does. */
+const isKnownAs = (name: string): SQL => sql`${runs.id} = any(array(
+  select a.run_id from ${attempts} a where a.external_ref = ${name}
+  union select c.run_id from ${calls} c where c.operation_id = ${name}))`;
+
+const hasOperation = (id: string): SQL =>
+  sql`${runs.id} = any(array(select c.run_id from ${calls} c where c.operation_id = ${id}))`;
+
 function select(store: Store) {
   return reader(store)
     .select({
@@ -106,6 +123,7 @@ function select(store: Store) {
       silent: isPast(workers.leaseUntil),
       movedBy: MOVED_BY,
       overdue: sql<boolean>`coalesce(${DUE}, false)`,
+      workedMs: WORKED_MS,
       lineLive: LINE_LIVE,
       pending: PENDING,
     })
@@ -126,6 +144,7 @@ function viewOf(row: Row): RunView {
     owner: known ? { id: run.state.owner, host, pid, leaseUntilMs: msOf(leaseUntil), silent: row.silent } : null,
     movedBy: { ...moved, atMs: Date.parse(at) },
     overdue: row.overdue,
+    workedMs: Number(row.workedMs),
     lineLive: row.lineLive,
     pending: row.pending,
   };
@@ -151,6 +170,8 @@ function conditions(filter: RunFilter): readonly (SQL | undefined)[] {
     given(filter.agentName, (value) => eq(runs.agentName, value)),
     given(filter.agentVersion, (value) => eq(runs.agentVersion, value)),
     given(filter.sessionId, (value) => eq(runs.sessionId, value)),
+    given(filter.externalRef, isKnownAs),
+    given(filter.operationId, hasOperation),
     given(filter.visibleTo, isVisibleTo),
   ];
 }

@@ -18,6 +18,8 @@ export function stepLine(step: StepInShort, tool: string | null): string {
       return `${name}: attempt ${step.attempt} failed (${step.errorClass}, ${step.code})`;
     case "did_not_happen":
       return `${name}: attempt ${step.attempt} did not happen, says its look-up`;
+    case "effect_pending":
+      return `${name}: accepted, not settled yet`;
     case "finding":
       return `${name}: happened after all, says late evidence`;
     case "tool_result":
@@ -26,6 +28,8 @@ export function stepLine(step: StepInShort, tool: string | null): string {
       return `read a message from ${step.from}`;
     case "no_answer":
       return "told the agent that nobody answered";
+    case "callback":
+      return `${name}: the other side reported`;
     case "operator":
       return `operator's choice: ${step.choice}${step.callId === null ? "" : ` ${name}`}`;
   }

@@ -1,8 +1,18 @@
-import type { JsonValue, Status, StepBody } from "@holdpoint/core";
-import { and, eq, gte, type SQL, sql } from "drizzle-orm";
+import type { DecisionKind, JsonValue, Status, StepBody } from "@holdpoint/core";
+import { and, eq, gte, isNotNull, type SQL, sql } from "drizzle-orm";
 import { type PgColumn, unionAll } from "drizzle-orm/pg-core";
 import type { Store } from "../db.ts";
-import { approvals, calls, decisions, refusals, steps, transitions } from "../schema.ts";
+import {
+  approvals,
+  attempts,
+  callbacks,
+  calls,
+  decisions,
+  refusals,
+  reminders,
+  steps,
+  transitions,
+} from "../schema.ts";
 import { type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 import { type StepInShort, stepLine } from "./step-line.ts";
 
@@ -10,6 +20,9 @@ import { type StepInShort, stepLine } from "./step-line.ts";
 export type TimelineEntry =
   | (Transition & { readonly atMs: number })
   | (Decision & { readonly atMs: number })
+  | (Reminder & { readonly atMs: number })
+  | (Callback & { readonly atMs: number })
+  | (LateEvidence & { readonly atMs: number })
   | (Refusal & { readonly atMs: number })
   | {
       readonly kind: "step";
@@ -37,9 +50,36 @@ interface Decision {
   readonly kind: "decision";
   readonly approvalId: string;
   readonly tool: string;
-  readonly decision: "approve" | "reject";
+  readonly decision: DecisionKind;
+  readonly level: number;
   readonly actorId: string;
   readonly note: string | null;
+  /** What came with it, where that was asked for, else null: the arguments before and after an edit, or the answer. */
+  readonly brought: { readonly said: JsonValue; readonly ran: JsonValue } | { readonly answer: JsonValue } | null;
+}
+
+interface Reminder {
+  readonly kind: "reminder";
+  readonly approvalId: string;
+  readonly tool: string;
+  readonly stage: number;
+}
+
+interface Callback {
+  readonly kind: "callback";
+  readonly source: string;
+  readonly eventId: string;
+  readonly tool: string;
+  readonly status: "pending" | "settled" | "failed";
+}
+
+interface LateEvidence {
+  readonly kind: "late_evidence";
+  readonly attemptId: string;
+  readonly tool: string;
+  readonly number: number;
+  readonly settledAs: string;
+  readonly outcome: string;
 }
 
 interface Refusal {
@@ -59,16 +99,16 @@ interface StepDetail {
   readonly body: JsonValue;
 }
 
-type Detail = Transition | Decision | Refusal | StepDetail;
+type Detail = Transition | Decision | Reminder | Callback | LateEvidence | Refusal | StepDetail;
 
 export interface TimelineRequest extends PageRequest {
-  /** Whether steps come with their bodies: what the model said, what tools answered. */
+  /** Whether steps and decisions come with their payloads: what the model said, what tools answered, what was edited. */
   readonly payloads: boolean;
 }
 
 /**
- * What happened to a run, from its start, ordered by time: transitions, steps, decisions on its approval requests, and
- * the answers that were refused.
+ * What happened to a run, from its start, ordered by time: transitions, steps, decisions on its approval requests and
+ * reminders of them, what was reported from outside or came late, and the answers that were refused.
  */
 export async function findTimeline(store: Store, runId: string, page: TimelineRequest): Promise<Page<TimelineEntry>> {
   const cursor = page.after === null ? undefined : readCursor(page.after);
@@ -86,8 +126,16 @@ export async function findTimeline(store: Store, runId: string, page: TimelineRe
   return { items: items.map(entryOf), next };
 }
 
-/** At one moment: what an owner did, then a decision, the transition that it brought, and what was refused after it. */
-const RANKS: Readonly<Record<Detail["kind"], number>> = { step: 0, decision: 1, transition: 2, refusal: 3 };
+/** At one moment: what an owner did, then what came from outside, the transition that it brought, and what was refused after it. */
+const RANKS: Readonly<Record<Detail["kind"], number>> = {
+  step: 0,
+  decision: 1,
+  reminder: 1,
+  callback: 1,
+  late_evidence: 1,
+  transition: 2,
+  refusal: 3,
+};
 
 interface Wanted {
   readonly runId: string;
@@ -98,29 +146,43 @@ interface Wanted {
 
 function entries(store: Store, wanted: Wanted) {
   const read = reader(store);
-  const within = (table: { readonly tenantId: PgColumn; readonly runId: PgColumn; readonly at: PgColumn }) =>
+  const within = (table: { readonly tenantId: PgColumn; readonly runId: PgColumn }, at: PgColumn) =>
     and(
       eq(table.tenantId, store.tenantId),
       eq(table.runId, wanted.runId),
-      wanted.since === null ? undefined : gte(table.at, sql`${wanted.since}::timestamptz`),
+      wanted.since === null ? undefined : gte(at, sql`${wanted.since}::timestamptz`),
     );
   return unionAll(
     read
       .select(columns("step", steps.at, { place: numbered(steps.seq), detail: stepDetail(wanted.payloads) }))
       .from(steps)
-      .where(within(steps)),
+      .where(within(steps, steps.at)),
     read
-      .select(columns("decision", decisions.at, { place: sql`${decisions.id}`, detail: DECISION }))
+      .select(
+        columns("decision", decisions.at, { place: sql`${decisions.id}`, detail: decisionDetail(wanted.payloads) }),
+      )
       .from(decisions)
-      .where(within(decisions)),
+      .where(within(decisions, decisions.at)),
+    read
+      .select(columns("reminder", reminders.at, { place: REMINDER_PLACE, detail: REMINDER }))
+      .from(reminders)
+      .where(within(reminders, reminders.at)),
+    read
+      .select(columns("callback", callbacks.receivedAt, { place: CALLBACK_PLACE, detail: CALLBACK }))
+      .from(callbacks)
+      .where(within(callbacks, callbacks.receivedAt)),
+    read
+      .select(columns("late_evidence", attempts.lateAt, { place: sql`${attempts.id}`, detail: LATE_EVIDENCE }))
+      .from(attempts)
+      .where(and(within(attempts, attempts.lateAt), isNotNull(attempts.lateAt))),
     read
       .select(columns("transition", transitions.at, { place: numbered(transitions.seq), detail: TRANSITION }))
       .from(transitions)
-      .where(within(transitions)),
+      .where(within(transitions, transitions.at)),
     read
       .select(columns("refusal", refusals.at, { place: sql`${refusals.id}`, detail: REFUSAL }))
       .from(refusals)
-      .where(within(refusals)),
+      .where(within(refusals, refusals.at)),
   );
 }
 
@@ -143,9 +205,36 @@ const stepDetail = (payloads: boolean): SQL => sql`jsonb_build_object('seq', ${s
   'short', ${steps.body} - '{message,text,output,outcome}'::text[],
   'body', case when ${payloads}::boolean then ${steps.body} end)`;
 
-const DECISION = sql`jsonb_build_object('approvalId', ${decisions.approvalId}, 'decision', ${decisions.decision},
-  'actorId', ${decisions.actorId}, 'note', ${decisions.note},
-  'tool', (select p.tool from ${approvals} p where p.id = ${qualified(decisions.approvalId)}))`;
+const toolOfApproval = (id: PgColumn): SQL => sql`(select p.tool from ${approvals} p where p.id = ${qualified(id)})`;
+
+/** The tool of a call of a table's run. */
+const toolOfCall = ({ runId, callId }: { readonly runId: PgColumn; readonly callId: PgColumn }): SQL =>
+  sql`(select c.tool from ${calls} c where c.run_id = ${qualified(runId)} and c.id = ${qualified(callId)})`;
+
+/** What an edit has made is another request for the same call, under the hash that the decision names. */
+const BROUGHT = sql`case ${decisions.decision}
+  when 'approve_with_edits' then (select jsonb_build_object('said', p.args::jsonb, 'ran', e.args::jsonb)
+    from ${approvals} p join ${approvals} e on e.run_id = p.run_id and e.call_id = p.call_id
+      and e.args_hash = ${qualified(decisions.payload)} ->> 'argsHash' and e.edited_by = ${qualified(decisions.actorId)}
+    where p.id = ${qualified(decisions.approvalId)} order by e.hold_seq, e.id limit 1)
+  when 'respond' then jsonb_build_object('answer', ${decisions.payload}) end`;
+
+const decisionDetail = (payloads: boolean): SQL => sql`jsonb_build_object('approvalId', ${decisions.approvalId},
+  'decision', ${decisions.decision}, 'level', ${decisions.level}, 'actorId', ${decisions.actorId}, 'note', ${decisions.note},
+  'tool', ${toolOfApproval(decisions.approvalId)}, 'brought', case when ${payloads}::boolean then ${BROUGHT} end)`;
+
+/** What names a row in a cursor: of one form, whatever is in the row's key. */
+const REMINDER_PLACE = sql`md5(concat_ws('/', ${reminders.approvalId}, ${reminders.stage}))`;
+const CALLBACK_PLACE = sql`md5(concat_ws('/', ${callbacks.source}, ${callbacks.eventId}))`;
+
+const REMINDER = sql`jsonb_build_object('approvalId', ${reminders.approvalId}, 'stage', ${reminders.stage},
+  'tool', ${toolOfApproval(reminders.approvalId)})`;
+
+const CALLBACK = sql`jsonb_build_object('source', ${callbacks.source}, 'eventId', ${callbacks.eventId},
+  'status', ${callbacks.status}, 'tool', ${toolOfCall(callbacks)})`;
+
+const LATE_EVIDENCE = sql`jsonb_build_object('attemptId', ${attempts.id}, 'number', ${attempts.number},
+  'settledAs', ${attempts.outcome}, 'outcome', ${attempts.lateEvidence} ->> 'outcome', 'tool', ${toolOfCall(attempts)})`;
 
 const TRANSITION = sql`jsonb_build_object('seq', ${transitions.seq}, 'from', ${transitions.fromStatus},
   'to', ${transitions.toStatus}, 'event', ${transitions.event}, 'actorKind', ${transitions.actorKind},
