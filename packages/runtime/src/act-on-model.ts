@@ -1,6 +1,9 @@
-import { backoffMs, type StepBody } from "@holdpoint/core";
+import { backoffMs, type Next, type StepBody } from "@holdpoint/core";
 import { callModel, type ModelAnswer } from "./call-model.ts";
+import { reportWith, type ServiceAnswer } from "./call-service.ts";
+import { decode } from "./codec.ts";
 import type { CompletedCall } from "./define-agent.ts";
+import type { ServiceTrouble } from "./execute-call.ts";
 import { judgeCalls } from "./judge-calls.ts";
 import type { Stored } from "./owned-run.ts";
 import { buildPrompt } from "./prompt.ts";
@@ -9,7 +12,8 @@ import type { Act } from "./run-context.ts";
 const MODEL_BACKOFF = { firstMs: 1_000, capMs: 60_000 };
 
 /** Asks the model for one turn and commits its reply together with the calls that it asks for. */
-export async function actOnModel({ context, run, stop }: Act, turn: number): Promise<Stored> {
+export async function actOnModel(act: Act, { turn, service }: Pick<CallModel, "turn" | "service">): Promise<Stored> {
+  const { context, run, stop } = act;
   const { agent, log } = context;
   const startedMs = context.clock.monotonicMs();
   const answer = await callModel(agent, buildPrompt(run.view), stop);
@@ -18,14 +22,18 @@ export async function actOnModel({ context, run, stop }: Act, turn: number): Pro
   const currentStep = `model turn ${turn}`;
   if (answer.kind === "failed") {
     log.warn({ event: "model.failed", runId: run.view.run.id, turn, code: answer.code, durationMs }, "model failed");
-    return run.commit({ steps: [failedStep(run.view.steps, answer)], currentStep, progress: false });
+    const step = failedStep(run.view.steps, answer, service !== null);
+    const answered = troubleOf(answer) ?? answerOf(answer);
+    return reportWith(act, { service: agent.modelService, answer: answered }, () =>
+      run.commit({ steps: [step], currentStep, progress: false }),
+    );
   }
-  const { id, requester } = run.view.run;
+  const { id } = run.view.run;
   log.info(
     { event: "model.replied", runId: id, turn, calls: answer.calls.length, durationMs, ...answer.usage },
     "model replied",
   );
-  const calls = judgeCalls(agent, answer.calls, { turn, requester });
+  const calls = judgeCalls(agent, answer.calls, turn);
   const outcome = calls.length > 0 ? null : agent.complete(answer.text, completedCalls(run));
   const reply: StepBody = {
     kind: "model_reply",
@@ -37,7 +45,23 @@ export async function actOnModel({ context, run, stop }: Act, turn: number): Pro
     usage: answer.usage,
   };
   const said = answer.text.trim() === "" ? [] : [{ role: "assistant" as const, author: agent.name, text: answer.text }];
-  return run.commit({ steps: [reply], calls, messages: said, currentStep, progress: true });
+  return reportWith(act, { service: agent.modelService, answer: "well" }, () =>
+    run.commit({ steps: [reply], calls, messages: said, currentStep, progress: true }),
+  );
+}
+
+type CallModel = Extract<Next, { do: "call_model" }>;
+type Failed = Extract<ModelAnswer, { kind: "failed" }>;
+
+/** A model that answers with nothing has answered; one that cannot be reached, or fails by itself, is in trouble. */
+function troubleOf({ errorClass, code, retryAfterMs }: Failed): ServiceTrouble | null {
+  if (errorClass === "throttled") return { reason: "throttled", retryAfterMs };
+  return errorClass === "transient" && code !== "empty_reply" ? { reason: "unavailable", retryAfterMs } : null;
+}
+
+/** Whoever refuses what was asked has answered. */
+function answerOf({ errorClass }: Failed): ServiceAnswer {
+  return errorClass === "refused" || errorClass === "caller" ? "well" : "unknown";
 }
 
 function completedCalls({ view }: Act["run"]): readonly CompletedCall[] {
@@ -45,15 +69,15 @@ function completedCalls({ view }: Act["run"]): readonly CompletedCall[] {
   return view.steps.flatMap(({ body }) => {
     const tool = body.kind === "tool_result" ? tools.get(body.callId) : undefined;
     return body.kind === "tool_result" && tool !== undefined
-      ? [{ tool, result: body.result, output: body.output }]
+      ? [{ tool, result: body.result, output: decode(body.output) }]
       : [];
   });
 }
 
-function failedStep(
-  steps: Act["run"]["view"]["steps"],
-  { errorClass, code, retryAfterMs }: Extract<ModelAnswer, { kind: "failed" }>,
-): StepBody {
+function failedStep(steps: Act["run"]["view"]["steps"], answer: Failed, probe: boolean): StepBody {
+  const { errorClass, code, retryAfterMs } = answer;
   const before = steps.length - 1 - steps.findLastIndex(({ body }) => body.kind !== "model_failed");
-  return { kind: "model_failed", errorClass, code, retryInMs: retryAfterMs ?? backoffMs(before, MODEL_BACKOFF) };
+  const retryInMs = retryAfterMs ?? backoffMs(before, MODEL_BACKOFF);
+  const failed = { kind: "model_failed", errorClass, code, retryInMs } as const;
+  return probe && troubleOf(answer) !== null ? { ...failed, probe: true } : failed;
 }

@@ -1,9 +1,14 @@
-import { approvalFor, DEFAULT_DEADLINES, judgeLookUp, type Next, takeOver } from "@holdpoint/core";
-import { beginEffect, giveAsUnknown, openCall } from "./act-on-call.ts";
+import { approvalFor, DEFAULT_DEADLINES, type Instant, judgeLookUp, type Next, takeOver } from "@holdpoint/core";
+import { failureKind } from "@holdpoint/store";
+import { beginEffect, isFor } from "./act-on-call.ts";
+import { passThen, reportWith } from "./call-service.ts";
+import type { Storable } from "./codec.ts";
+import { type Concluded, concludeDone } from "./conclude.ts";
+import type { LookUp } from "./define-tool.ts";
 import { lookUp } from "./execute-call.ts";
-import { storeOutput } from "./output.ts";
 import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
+import { giveAsUnknown, openCall } from "./settle-effect.ts";
 
 type SettleAttempt = Extract<Next, { do: "settle_attempt" }>;
 
@@ -18,12 +23,23 @@ export async function actOnOpenAttempt(act: Act, { call, attempt }: SettleAttemp
     { event: "attempt.taken_over", runId: run.view.run.id, tool: call.tool, attempt: attempt.number, by: way.do },
     "attempt taken over",
   );
-  if (way.do === "look_up") return settleByLookUp(act, { call, attempt });
-  return way.do === "repeat" ? repeat(act, { call, attempt }) : giveToPerson(act, way.reason);
+  if (way.do === "ask_a_person") return giveToPerson(act, way.reason);
+  const service = run.troubledService(call.service);
+  if (service !== null && service.untilMs > run.nowMs) return lookAgain(act, { at: service.untilMs });
+  const passing = { service, probeMs: call.timeoutMs, wait: (ms: number) => lookAgain(act, { inMs: ms }) };
+  return passThen(act, passing, () =>
+    way.do === "look_up" ? settleByLookUp(act, { call, attempt }) : repeat(act, { call, attempt }),
+  );
 }
 
 function giveToPerson({ run }: Act, reason: string): Promise<Stored> {
   return run.move([{ type: "EffectUnknown", nextLookUp: null, lookUpsEnd: null }], {}, reason);
+}
+
+function lookAgain({ run }: Act, nextLookUp: Instant, attemptId?: string): Promise<Stored> {
+  const lookUpsEnd = { inMs: DEFAULT_DEADLINES.lookUpsMs };
+  const writes = attemptId === undefined ? {} : { lookUps: [{ attemptId }] };
+  return run.move([{ type: "EffectUnknown", nextLookUp, lookUpsEnd }], writes);
 }
 
 type Open = Pick<SettleAttempt, "call" | "attempt">;
@@ -35,57 +51,92 @@ async function settleByLookUp(act: Act, { call, attempt }: Open): Promise<Stored
   // Not the run's stop: a run that is being stopped is looked up all the same.
   const stop = AbortSignal.any([context.lease.signal, context.drained]);
   const asked = { tool, call, attempt: attempt.number, runId, requester, stop, remainingMs: call.timeoutMs };
-  const { found, externalRef } = await lookUp(asked);
+  const { found, externalRef, trouble } = await lookUp(asked);
   if (!context.lease.isValid()) return { result: "replaced" };
   const lookUps = run.view.openAttempts.find(({ id }) => id === attempt.id)?.lookUps ?? 0;
   const judged = judgeLookUp(found.answer, { ...openCall(act, call, attempt), lookUps });
-  context.log.info(
-    {
-      event: "attempt.looked_up",
-      runId,
-      tool: call.tool,
-      attempt: attempt.number,
-      answer: found.answer,
-      judged: judged.do,
-    },
-    "attempt looked up",
+  const line = { runId, tool: call.tool, attempt: attempt.number, answer: found.answer, judged: judged.do };
+  context.log.info({ event: "attempt.looked_up", ...line }, "attempt looked up");
+  const answered = found.answer === "unknown" ? "unknown" : "well";
+  return reportWith(act, { service: call.service, answer: trouble ?? answered }, () =>
+    judged.do === "repeat"
+      ? repeat(act, { call, attempt })
+      : storeFound(act, { call, attempt }, { found, externalRef, judged, trouble }),
   );
-  if (judged.do === "repeat") return repeat(act, { call, attempt });
+}
+
+type LookedUp = Awaited<ReturnType<typeof lookUp>> & {
+  readonly judged: Exclude<ReturnType<typeof judgeLookUp>, { do: "repeat" }>;
+};
+
+async function storeFound(
+  act: Act,
+  { call, attempt }: Open,
+  { found, externalRef, judged, trouble }: LookedUp,
+): Promise<Stored> {
+  const { context, run } = act;
   if (judged.do === "look_again") {
-    const lookUpsEnd = { inMs: DEFAULT_DEADLINES.lookUpsMs };
-    return run.move([{ type: "EffectUnknown", nextLookUp: { inMs: judged.inMs }, lookUpsEnd }], {
-      lookUps: [{ attemptId: attempt.id }],
-    });
+    return lookAgain(act, { inMs: Math.max(judged.inMs, trouble?.retryAfterMs ?? 0) }, attempt.id);
   }
   const settledBy = `look_up:${context.workerId}`;
-  const event = { type: "EffectSettled", by: "owner", wasOpen: true } as const;
   if (found.answer !== "happened") {
-    return run.move([event], {
-      steps: [{ kind: "did_not_happen", callId: call.id, attempt: attempt.number }],
+    return run.move([SETTLED], {
+      steps: [{ kind: "did_not_happen", callId: call.id, attempt: attempt.number, ...failureOf(act, attempt.id) }],
       settles: [{ attemptId: attempt.id, outcome: "did_not_happen", settledBy }],
     });
   }
-  const { output, artifacts } = storeOutput(found.output);
-  return run.move(
-    [event],
-    {
-      steps: [{ kind: "tool_result", callId: call.id, result: "succeeded", output }],
-      settles: [{ attemptId: attempt.id, outcome: "happened", settledBy, externalRef }],
-      artifacts,
-      currentStep: call.tool,
-    },
-    "found by look-up",
-  );
+  return storeHappened(act, { call, attempt }, { found, externalRef, settledBy });
+}
+
+/** Why its worker did not know what became of it; nothing where it could not say, since losing a worker costs no try. */
+function failureOf({ run }: Act, attemptId: string): { readonly code?: string } {
+  const known = run.view.openAttempts.find(({ id }) => id === attemptId);
+  const code = known === undefined || known.repeatRefused ? null : known.errorCode;
+  return code === null ? {} : { code };
+}
+
+const SETTLED = { type: "EffectSettled", by: "owner", wasOpen: true } as const;
+
+async function storeHappened(
+  act: Act,
+  { call, attempt }: Open,
+  what: {
+    readonly found: Extract<LookUp<Storable>, { answer: "happened" }>;
+    readonly externalRef: string | null;
+    readonly settledBy: string;
+  },
+): Promise<Stored> {
+  const { found, externalRef, settledBy } = what;
+  const settle = { outcome: "happened", externalRef } as const;
+  const concluded = concludeDone(found.output, { call, tool: toolOf(act, call.tool), settle });
+  const store = ({ body, artifacts }: Concluded["spare"]): Promise<Stored> => {
+    const settles = [{ ...settle, attemptId: attempt.id, settledBy }];
+    const writes = { steps: [body], settles, artifacts, currentStep: call.tool };
+    return act.run.move([SETTLED], writes, "found by look-up");
+  };
+  try {
+    return await store(concluded);
+  } catch (error) {
+    if (failureKind(error) !== "data") throw error;
+    return store(concluded.spare);
+  }
 }
 
 /** The same operation id again: the other side answers from its record, or acts for the first time. */
 function repeat(act: Act, { call, attempt }: Open): Promise<Stored> {
+  const tool = toolOf(act, call.tool);
+  if (!isFor(tool, call)) return giveToPerson(act, "incompatible_tool");
+  const approval = approvalFor(call, { ...act.run.view, nowMs: act.run.nowMs });
+  // It has lapsed since the way was chosen: the next one is chosen without it.
+  if (approval === undefined) return act.run.reload();
+  const approvalId = approval?.id ?? null;
   return beginEffect(act, {
     call,
     attempt: attempt.number + 1,
-    tool: toolOf(act, call.tool),
+    tool,
     supersedes: attempt.id,
-    approvalId: approvalFor(call, { approvals: act.run.view.approvals, nowMs: act.run.nowMs })?.id ?? null,
+    approvalId,
+    probe: false,
   });
 }
 

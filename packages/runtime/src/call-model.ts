@@ -1,6 +1,6 @@
-import type { ErrorClass, JsonObject, Usage } from "@holdpoint/core";
+import type { JsonObject, JsonValue, Usage } from "@holdpoint/core";
+import { storable } from "@holdpoint/core";
 import {
-  APICallError,
   type AssistantModelMessage,
   jsonSchema,
   type ModelMessage,
@@ -10,18 +10,13 @@ import {
   tool,
 } from "ai";
 import { z } from "zod";
+import { checkConversation } from "./check-conversation.ts";
 import type { Agent } from "./define-agent.ts";
 import type { Tool } from "./define-tool.ts";
-import { boundedDelay } from "./tool-error.ts";
+import { CUT_OFF, failed, judgeFailure, type ModelFailure, TIMED_OUT } from "./model-failure.ts";
+import { type RequestedCall, readCalls } from "./read-calls.ts";
 
-/** A call as the model asked for it, before anybody has looked at its arguments. */
-export interface RequestedCall {
-  readonly toolCallId: string;
-  readonly tool: string;
-  readonly input: unknown;
-  /** What the SDK says is wrong with it: broken JSON, or no tool of that name. */
-  readonly problem: string | null;
-}
+export type { RequestedCall } from "./read-calls.ts";
 
 export type ModelAnswer =
   | {
@@ -31,20 +26,24 @@ export type ModelAnswer =
       readonly calls: readonly RequestedCall[];
       readonly usage: Usage;
     }
-  | {
-      readonly kind: "failed";
-      readonly errorClass: ErrorClass;
-      readonly code: string;
-      readonly retryAfterMs: number | null;
-    }
+  | ModelFailure
   /** The run stops or the worker has lost its lease: whatever was said so far is not kept. */
   | { readonly kind: "aborted" };
 
-/** Asks the model for one step, streamed; tools are never executed here. Failures are classed by status and headers. */
+/** A reply beyond this many characters of text and arguments is not read to its end. */
+const REPLY_LIMIT = 4 * 2 ** 20;
+
+/**
+ * Asks the model for one step, streamed; tools are never executed here. Failures are classed by status and headers.
+ *
+ * @throws {ConversationError} the conversation is one that providers refuse; nothing was sent.
+ */
 export async function callModel(agent: Agent, messages: ModelMessage[], stop: AbortSignal): Promise<ModelAnswer> {
+  checkConversation(messages);
   const timeout = AbortSignal.timeout(agent.modelTimeoutMs);
+  const { model, calls } = readCalls(agent, messages);
   const result = streamText({
-    model: agent.model,
+    model,
     instructions: agent.instructions,
     messages,
     tools: toolSet(agent),
@@ -54,7 +53,7 @@ export async function callModel(agent: Agent, messages: ModelMessage[], stop: Ab
     onError: () => undefined,
   });
   try {
-    const { calls, end } = await readStream(result.fullStream, stop);
+    const end = await readStream(result.fullStream, stop);
     if (end !== null) return end;
     const [{ messages: said }, text, usage] = await Promise.all([result.response, result.text, result.usage]);
     const message = said.find((each): each is AssistantModelMessage => each.role === "assistant");
@@ -62,8 +61,9 @@ export async function callModel(agent: Agent, messages: ModelMessage[], stop: Ab
     if (message === undefined || isEmpty) return failed("transient", "empty_reply");
     return {
       kind: "reply",
-      ...uniqueCalls(message, calls),
-      text,
+      message: storedMessage(message),
+      text: storable(text),
+      calls,
       usage: { inputTokens: usage.inputTokens ?? 0, outputTokens: usage.outputTokens ?? 0 },
     };
   } catch (error) {
@@ -71,25 +71,27 @@ export async function callModel(agent: Agent, messages: ModelMessage[], stop: Ab
   }
 }
 
-/** The calls of a stream, and how it failed; null where it came to its end. */
+/** How a stream failed; null where it came to its end. */
 async function readStream(
   stream: AsyncIterable<TextStreamPart<ToolSet>>,
   stop: AbortSignal,
-): Promise<{ calls: readonly RequestedCall[]; end: ModelAnswer | null }> {
-  const calls: RequestedCall[] = [];
+): Promise<ModelAnswer | null> {
   let finish: ModelAnswer | null = CUT_OFF;
+  let size = 0;
   for await (const part of stream) {
-    if (part.type === "error") return { calls, end: failure(part.error, stop) };
-    if (part.type === "abort") return { calls, end: stop.aborted ? { kind: "aborted" } : TIMED_OUT };
-    if (part.type === "tool-call") calls.push(requestedCall(part));
+    if (part.type === "error") return failure(part.error, stop);
+    if (part.type === "abort") return stop.aborted ? { kind: "aborted" } : TIMED_OUT;
     if (part.type === "finish-step") finish = judgeFinish(part);
+    size += sizeOf(part);
+    if (size > REPLY_LIMIT) return failed("caller", "reply_too_long");
   }
-  return { calls, end: finish };
+  return finish;
 }
 
-/** A stream that ends without a reason was cut off: what it brought so far is no reply. */
-const CUT_OFF = failed("transient", "reply_cut_off");
-const TIMED_OUT = failed("transient", "model_timeout");
+function sizeOf(part: TextStreamPart<ToolSet>): number {
+  if (part.type === "tool-input-delta") return part.delta.length;
+  return part.type === "text-delta" || part.type === "reasoning-delta" ? part.text.length : 0;
+}
 
 function judgeFinish({
   finishReason,
@@ -116,68 +118,11 @@ function describeTool({ description, input }: Tool): ToolSet[string] {
   return tool({ description, inputSchema: jsonSchema(schema) });
 }
 
-function requestedCall(part: {
-  readonly toolCallId: string;
-  readonly toolName: string;
-  readonly input: unknown;
-  readonly invalid?: boolean | undefined;
-  readonly error?: unknown;
-}): RequestedCall {
-  const problem = part.invalid === true ? problemOf(part.error, part.toolName) : null;
-  return { toolCallId: part.toolCallId, tool: part.toolName, input: part.input, problem };
-}
-
-function problemOf(error: unknown, toolName: string): string {
-  const name = error instanceof Error ? error.name : "";
-  return name === "AI_NoSuchToolError" ? `There is no tool ${toolName}.` : "The arguments are not valid JSON.";
-}
-
-/** Models repeat call ids, also within one reply; a result must never reach the wrong call. */
-function uniqueCalls(
-  message: AssistantModelMessage,
-  calls: readonly RequestedCall[],
-): { message: JsonObject; calls: readonly RequestedCall[] } {
-  const seen = new Set<string>();
-  const fresh = (id: string): string => {
-    let name = id;
-    for (let n = 2; seen.has(name); n += 1) name = `${id}_${n}`;
-    seen.add(name);
-    return name;
-  };
-  const renamed = calls.map((call) => ({ ...call, toolCallId: fresh(call.toolCallId) }));
-  let next = 0;
-  const content =
-    typeof message.content === "string"
-      ? message.content
-      : message.content.map((part) =>
-          part.type === "tool-call" ? { ...part, toolCallId: renamed[next++]?.toolCallId ?? part.toolCallId } : part,
-        );
-  // Through JSON, so that what is kept is what can be stored.
-  return { message: JSON.parse(JSON.stringify({ ...message, content })) as JsonObject, calls: renamed };
+/** Through JSON, so that what is kept is what can be stored, and the next request is the same after a reload. */
+function storedMessage(message: AssistantModelMessage): JsonObject {
+  return storable(JSON.parse(JSON.stringify(message)) as Record<string, JsonValue>);
 }
 
 function failure(error: unknown, stop: AbortSignal): ModelAnswer {
-  if (stop.aborted) return { kind: "aborted" };
-  if (!APICallError.isInstance(error)) {
-    const timedOut = error instanceof Error && error.name === "TimeoutError";
-    return failed("transient", timedOut ? "model_timeout" : "model_unreachable");
-  }
-  const { statusCode, responseHeaders } = error;
-  if (statusCode === undefined) return failed("transient", "model_unreachable");
-  // It had begun to answer well.
-  if (statusCode < 400) return CUT_OFF;
-  const code = `http_${statusCode}`;
-  if (statusCode === 429 || statusCode === 529) return failed("throttled", code, retryAfterMs(responseHeaders));
-  const passing = statusCode >= 500 || statusCode === 408 || statusCode === 409;
-  return passing ? failed("transient", code, retryAfterMs(responseHeaders)) : failed("caller", code);
-}
-
-function failed(errorClass: ErrorClass, code: string, retryAfterMs: number | null = null): ModelAnswer {
-  return { kind: "failed", errorClass, code, retryAfterMs };
-}
-
-/** Retry-After in seconds, as providers send it; a date is not read here, since no clock of ours should judge it. */
-function retryAfterMs(headers: Record<string, string> | undefined): number | null {
-  const value = headers?.["retry-after"];
-  return value !== undefined && /^\d{1,8}$/.test(value) ? boundedDelay(Number(value) * 1_000) : null;
+  return stop.aborted ? { kind: "aborted" } : judgeFailure(error);
 }

@@ -2,13 +2,23 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AgentWakeUp, Consumer, Publisher, QueueConnection } from "@holdpoint/queue";
 import { openConsumer, openPublisher } from "@holdpoint/queue";
-import { newId, openCommitGroup, registerAgent, registerWorker, retireWorker, type Store } from "@holdpoint/store";
-import { z } from "zod";
+import {
+  newId,
+  openCommitGroup,
+  type RegisteredTool,
+  registerAgent,
+  registerWorker,
+  retireWorker,
+  type Store,
+} from "@holdpoint/store";
+import { inputSchemaOf } from "./approval-request.ts";
 import { openClaimGroup } from "./claim-group.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { Agent } from "./define-agent.ts";
 import { keepLease, type Lease } from "./lease.ts";
 import type { Log } from "./log.ts";
+import { openServiceBoard } from "./service-board.ts";
+import { openStragglers } from "./stragglers.ts";
 import { progressMs, workRun } from "./work-run.ts";
 
 export interface WorkerOptions {
@@ -38,7 +48,8 @@ export interface Worker {
   isHealthy(): boolean;
   /**
    * Stops taking wake-ups, lets current steps finish within the drain time, gives every run back (that is no attempt),
-   * retires the worker. Effects under way are waited for until their own deadlines.
+   * retires the worker. Effects under way are waited for until their own deadlines, tools that were given up within the
+   * drain time.
    */
   drain(drainMs: number): Promise<void>;
 }
@@ -89,6 +100,8 @@ interface Desk {
   readonly active: () => number;
   /** Resolves when no run is being worked on. */
   readonly idle: () => Promise<void>;
+  /** Resolves when no tool that was given up is still under way. */
+  readonly quiet: () => Promise<void>;
 }
 
 interface DeskOptions extends Omit<WorkerOptions, "queue"> {
@@ -107,6 +120,8 @@ function openDesk(options: DeskOptions): Desk {
   const group = openCommitGroup(store);
   const longestMs = Math.max(...agents.map((agent) => progressMs({ agent })));
   const claims = openClaimGroup({ ...options, progressMs: longestMs });
+  const services = openServiceBoard();
+  const stragglers = openStragglers();
   const working = new Set<Promise<void>>();
 
   const take = async (wakeUp: AgentWakeUp): Promise<void> => {
@@ -115,7 +130,7 @@ function openDesk(options: DeskOptions): Desk {
     const claimed = await claims.claim(wakeUp.runId);
     if (claimed === null) return;
     try {
-      const worked = await workRun({ ...options, group, agent }, claimed.loaded);
+      const worked = await workRun({ ...options, group, agent, services, stragglers }, claimed.loaded);
       if (worked.result === "given" && worked.run.state.status === "queued") {
         const { id: runId, version } = worked.run;
         await publisher.publish([{ agent, runId, version }]);
@@ -132,6 +147,7 @@ function openDesk(options: DeskOptions): Desk {
     },
     active: () => working.size,
     idle: async () => void (await Promise.allSettled(working)),
+    quiet: () => stragglers.idle(),
   };
 }
 
@@ -151,8 +167,9 @@ async function drain(parts: {
   draining.abort(new Error("The worker is draining"));
   consumer.pause();
   const idle = desk.idle();
+  const ended = idle.then(desk.quiet);
   const cancelled = new AbortController();
-  await Promise.race([idle, sleep(drainMs, undefined, { signal: cancelled.signal }).catch(() => undefined)]);
+  await Promise.race([ended, sleep(drainMs, undefined, { signal: cancelled.signal }).catch(() => undefined)]);
   cancelled.abort();
   drained.abort(new Error("The worker's drain time is over"));
   await idle;
@@ -177,13 +194,14 @@ function keyOf({ name, version }: { readonly name: string; readonly version: str
   return `${name}@${version}`;
 }
 
-function describeTools(agent: Agent) {
-  return [...agent.tools.values()].map(({ name, description, effect, input }) => ({
+function describeTools(agent: Agent): readonly RegisteredTool[] {
+  return [...agent.tools.values()].map(({ name, description, effect, input, rules, presentation }) => ({
     name,
     description,
-    effect: { ...effect },
-    // zod's JSON schema is plain JSON.
-    input: JSON.parse(JSON.stringify(z.toJSONSchema(input, { io: "input" }))),
+    effect: effect.kind,
+    inputSchema: inputSchemaOf(input),
+    rules,
+    presentation,
   }));
 }
 

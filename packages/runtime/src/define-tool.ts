@@ -1,5 +1,7 @@
-import type { ApprovalRule, EffectProperties, JsonObject, JsonValue } from "@holdpoint/core";
+import type { EffectProperties, JsonObject, JsonValue, PolicyRule, Presentation } from "@holdpoint/core";
 import type { z } from "zod";
+import { decode, type Storable } from "./codec.ts";
+import { presentationOf, rulesOf, type ToolPresentation, type ToolRule } from "./tool-rules.ts";
 import { LONGEST_TIMEOUT_MS, MOST_RETRIES, wholeNumbers } from "./whole-numbers.ts";
 
 /** What a tool is given besides its input. */
@@ -8,7 +10,7 @@ export interface ToolContext {
   readonly operationId: string;
   /** 1 for the first try. */
   readonly attempt: number;
-  /** Aborted at the call's deadline; for reads also when the run stops or the worker loses its lease. */
+  /** Aborted at the call's deadline; for reads and abortable tools also when the run stops or the worker loses its lease. */
   readonly signal: AbortSignal;
   /** Milliseconds until the call's deadline. */
   readonly timeoutMs: number;
@@ -37,35 +39,65 @@ export type LookUp<Output> =
   | { readonly answer: "happened"; readonly output: Output }
   | { readonly answer: "did_not_happen" | "still_pending" | "unknown" };
 
-/** Who has to release a call, or why it may not run at all. Null: it needs nobody. */
-export type Policy =
-  | null
-  | {
-      readonly rule: string;
-      readonly roles?: readonly string[];
-      readonly users?: readonly string[];
-      /** Limits the decision; 24 h by default. */
-      readonly deadlineMs?: number;
-      readonly onDeadline?: ApprovalRule["onDeadline"];
-      /** How long the approval may be spent after the decision; 24 h by default. */
-      readonly validForMs?: number;
-    }
-  | { readonly rule: string; readonly deny: string };
+/** What has become of an effect that was accepted as pending. */
+export type Settled<Output> =
+  | { readonly answer: "still_pending" }
+  | { readonly answer: "settled"; readonly output: Output }
+  /** It did not come about after all; `message` is told to the model. */
+  | { readonly answer: "failed"; readonly code: string; readonly message: string };
 
-interface ToolBase<Input extends JsonObject, Output extends JsonValue> {
+/** How an effect is followed that the other side accepts now and settles later. */
+export interface SettlementDefinition<Input, Output> {
+  /** Whether this output says that it is only accepted. */
+  readonly isPending: (output: Output) => boolean;
+  readonly poll: (
+    input: Input,
+    context: ToolContext & { readonly output: Output },
+  ) => Promise<Settled<NoInfer<Output>>>;
+  /** The shortest time between two polls; 60 s by default. */
+  readonly everyMs?: number;
+  /** After this long a person is asked; 14 days by default. */
+  readonly withinMs?: number;
+}
+
+/** What a tool's arguments are: an object of values that can be stored. */
+export type StorableObject = { readonly [key: string]: Storable };
+
+interface ToolBase<Input extends StorableObject, Output extends Storable> {
   readonly name: string;
   readonly description: string;
-  /** Validates, and gives what is frozen: plain JSON, money and large numbers as strings. */
+  /**
+   * Validates, and gives what is frozen: money and large numbers as strings, or Dates, bigints and bytes. Before a call is
+   * made, it has to read what was frozen as the same again: a transform goes both ways (`z.codec`), or changes nothing
+   * the second time.
+   */
   readonly input: z.ZodType<Input>;
-  /** Asked once, with the frozen arguments, when the model makes the call. */
-  readonly approval?: (input: Input, context: { readonly requester: string }) => Policy;
+  /** Judged on the frozen arguments when the model makes the call, and anew where a person edits them. */
+  readonly rules?: readonly ToolRule[];
+  readonly presentation?: ToolPresentation;
+  /** The service behind it, by name; tools of one service share its limiter. By default the tool has its own. */
+  readonly service?: string;
   /** The call's deadline, in milliseconds; 30 s by default. */
   readonly timeoutMs?: number;
-  /** Tries after the first that failed for certain, before a person is asked; 1 by default. */
-  readonly retry?: { readonly retries?: number; readonly firstDelayMs?: number };
+  /**
+   * An effect may be broken off when its run is cancelled; whether it has acted is then looked up. By default it is left
+   * to end within its deadline.
+   */
+  readonly abortable?: boolean;
+  /** What failed tries may cost before a person is asked. */
+  readonly retry?: {
+    /** Tries after the first that failed for certain; 1 by default. */
+    readonly retries?: number;
+    readonly firstDelayMs?: number;
+    /** How long in a row it may be throttled, or wait for its service, which costs no tries; two days by default. */
+    readonly throttledForMs?: number;
+  };
+  /** Does it. What it gives is stored, and may hold Dates, bigints and bytes; the other functions' types come from here. */
+  readonly execute: (input: Input, context: ToolContext) => Promise<Output>;
+  /** For an effect that the other side may settle later. Before `execute`, its functions' parameters need their types. */
+  readonly settlement?: SettlementDefinition<Input, Output>;
   /** The other side's name for what was done, taken from the output. */
   readonly externalRef?: (output: Output) => string;
-  readonly execute: (input: Input, context: ToolContext) => Promise<Output>;
 }
 
 /** A tool with a look-up must say how; one without cannot. */
@@ -74,29 +106,40 @@ type Reconcile<Input, Output, E extends Effect> = E extends { readonly lookUp: o
   : { readonly reconcile?: never };
 
 /** What `defineTool` takes. */
-export type ToolDefinition<Input extends JsonObject, Output extends JsonValue, E extends Effect> = ToolBase<
+export type ToolDefinition<Input extends StorableObject, Output extends Storable, E extends Effect> = ToolBase<
   Input,
   Output
 > & { readonly effect: E } & Reconcile<Input, Output, E>;
 
-/** A tool as the runtime uses it: arguments come in as stored, results go out as JSON. */
+/** A tool as the runtime uses it: arguments and earlier outputs come in as they are stored, what it gives goes out as it is. */
 export interface Tool {
   readonly name: string;
   readonly description: string;
-  readonly input: z.ZodType<JsonObject>;
+  readonly input: z.ZodType<StorableObject>;
   readonly effect: EffectProperties;
   readonly timeoutMs: number;
   readonly retries: number;
   readonly firstDelayMs: number;
-  policy(input: JsonObject, requester: string): Policy;
-  execute(input: JsonObject, context: ToolContext): Promise<JsonValue>;
-  reconcile(input: JsonObject, context: ToolContext): Promise<LookUp<JsonValue>>;
-  externalRef(output: JsonValue): string | null;
+  readonly throttledForMs: number;
+  readonly service: string;
+  readonly abortable: boolean;
+  readonly rules: readonly PolicyRule[];
+  readonly presentation: Presentation;
+  isPending(output: Storable): boolean;
+  settle(args: JsonObject, context: ToolContext & { readonly output: JsonValue }): Promise<Settled<Storable>>;
+  execute(args: JsonObject, context: ToolContext): Promise<Storable>;
+  reconcile(args: JsonObject, context: ToolContext): Promise<LookUp<Storable>>;
+  externalRef(output: Storable): string | null;
 }
 
+const DAY_MS = 86_400_000;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_SETTLES_WITHIN_MS = 60_000;
 const DEFAULT_FIRST_DELAY_MS = 1_000;
+/** More than a day: providers that count by the day send callers away until the next one, who then have one more try. */
+export const DEFAULT_THROTTLED_FOR_MS = 2 * DAY_MS;
+const DEFAULT_POLL_MS = 60_000;
+const DEFAULT_SETTLED_WITHIN_MS = 14 * DAY_MS;
 const NAME = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
 
 /**
@@ -104,49 +147,100 @@ const NAME = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
  *
  * @throws {TypeError} the name is not one that every provider takes, or a number is out of range.
  */
-export function defineTool<Input extends JsonObject, Output extends JsonValue, const E extends Effect>(
+export function defineTool<Input extends StorableObject, Output extends Storable, const E extends Effect>(
   definition: ToolDefinition<Input, Output, E>,
 ): Tool {
   const { name, timeoutMs = DEFAULT_TIMEOUT_MS, retry = {} } = definition;
   if (!NAME.test(name))
     throw new TypeError(`Tool name "${name}": use letters, digits, _ and -, at most 64, letter first`);
-  const { retries = 1, firstDelayMs = DEFAULT_FIRST_DELAY_MS } = retry;
+  const { retries = 1, firstDelayMs = DEFAULT_FIRST_DELAY_MS, throttledForMs = DEFAULT_THROTTLED_FOR_MS } = retry;
   const check = wholeNumbers(`Tool ${name}`);
   check("timeoutMs", timeoutMs, { least: 1, most: LONGEST_TIMEOUT_MS });
   check("retry.retries", retries, { least: 0, most: MOST_RETRIES });
   check("retry.firstDelayMs", firstDelayMs, { least: 0, most: LONGEST_TIMEOUT_MS });
-  const effect = propertiesOf(definition.effect);
+  check("retry.throttledForMs", throttledForMs, { least: 0 });
+  const effect = propertiesOf(definition);
   if (effect.kind === "effect") {
     check("key.validForMs", effect.keyValidForMs ?? 1, { least: 1 });
     check("lookUp.settlesWithinMs", effect.lookUpSettlesWithinMs ?? 0, { least: 0 });
+    check("settlement.everyMs", effect.settlement?.everyMs ?? 1, { least: 1 });
+    check("settlement.withinMs", effect.settlement?.withinMs ?? 1, { least: 1 });
   }
   // What is stored was validated by this tool's input before it was frozen, and its output is what execute gave.
-  const typed = (input: JsonObject): Input => input as Input;
+  const typed = (args: JsonObject): Input => decode(args) as Input;
   const { reconcile } = definition as { reconcile?: (input: Input, context: ToolContext) => Promise<LookUp<Output>> };
   return {
     name,
     description: definition.description,
-    // Narrower than what the runtime reads from it: any JSON object.
-    input: definition.input as unknown as z.ZodType<JsonObject>,
+    // Narrower than what the runtime reads from it: any object that can be stored.
+    input: definition.input as unknown as z.ZodType<StorableObject>,
     effect,
     timeoutMs,
     retries,
     firstDelayMs,
-    policy: (input, requester) => definition.approval?.(typed(input), { requester }) ?? null,
-    execute: (input, context) => definition.execute(typed(input), context),
-    reconcile: async (input, context) => (await reconcile?.(typed(input), context)) ?? { answer: "unknown" },
-    externalRef: (output) => definition.externalRef?.(output as Output) ?? null,
+    throttledForMs,
+    service: definition.service ?? `tool:${name}`,
+    abortable: definition.abortable ?? false,
+    rules: rulesOf(name, definition.rules ?? []),
+    presentation: presentationOf(definition.presentation),
+    isPending: (output) => isPending(definition.settlement, output as Output),
+    settle: async (args, { output, ...context }) =>
+      (await definition.settlement?.poll(typed(args), { ...context, output: decode(output) as Output })) ?? {
+        answer: "still_pending",
+      },
+    execute: (args, context) => definition.execute(typed(args), context),
+    reconcile: async (args, context) => (await reconcile?.(typed(args), context)) ?? { answer: "unknown" },
+    externalRef: (output) => externalRefOf(definition.externalRef, output as Output),
   };
 }
 
-function propertiesOf(effect: Effect): EffectProperties {
-  if (effect === "read") return { kind: "read" };
+/** An output that cannot be judged counts as pending: the poll says what has become of it, and nothing is claimed before. */
+function isPending<Output>(
+  settlement: { isPending: (output: Output) => boolean } | undefined,
+  output: Output,
+): boolean {
+  try {
+    return settlement?.isPending(output) ?? false;
+  } catch {
+    return true;
+  }
+}
+
+/** A longer name is none: the database could not look an effect up by it, and callbacks name none that is longer. */
+const REFERENCE_LIMIT = 500;
+
+/** What happened has happened, whether its name can be read from the output or not. */
+function externalRefOf<Output>(read: ((output: Output) => string) | undefined, output: Output): string | null {
+  try {
+    const ref: unknown = read?.(output) ?? null;
+    const name = typeof ref === "number" || typeof ref === "bigint" ? String(ref) : ref;
+    return typeof name === "string" && name !== "" && name.length <= REFERENCE_LIMIT ? name : null;
+  } catch {
+    return null;
+  }
+}
+
+function propertiesOf({
+  name,
+  effect,
+  settlement,
+}: {
+  readonly name: string;
+  readonly effect: Effect;
+  readonly settlement?: { readonly everyMs?: number; readonly withinMs?: number };
+}): EffectProperties {
+  if (effect === "read") {
+    if (settlement !== undefined) throw new TypeError(`Tool ${name}: a read has nothing that settles later`);
+    return { kind: "read" };
+  }
   const offers = effect === "unsafe" ? {} : effect;
+  const { everyMs = DEFAULT_POLL_MS, withinMs = DEFAULT_SETTLED_WITHIN_MS } = settlement ?? {};
   return {
     kind: "effect",
     keyValidForMs: offers.key?.validForMs ?? null,
     lookUpSettlesWithinMs:
       offers.lookUp === undefined ? null : (offers.lookUp.settlesWithinMs ?? DEFAULT_SETTLES_WITHIN_MS),
     equalCallsAreDistinct: offers.equalCallsAreDistinct ?? false,
+    settlement: settlement === undefined ? null : { everyMs, withinMs },
   };
 }

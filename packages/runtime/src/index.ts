@@ -1,11 +1,23 @@
+export { type JudgedCall, judgePolicy, type PolicyRule, type Verdict } from "@holdpoint/core";
 export type { Clock } from "./clock.ts";
 export { systemClock } from "./clock.ts";
+export type { Storable } from "./codec.ts";
 export type { Worker, WorkerOptions } from "./create-worker.ts";
 export { createWorker } from "./create-worker.ts";
 export type { Agent, AgentDefinition, CompletedCall, Model } from "./define-agent.ts";
 export { defineAgent } from "./define-agent.ts";
-export type { Effect, LookUp, Policy, Tool, ToolContext, ToolDefinition } from "./define-tool.ts";
+export type {
+  Effect,
+  LookUp,
+  Settled,
+  SettlementDefinition,
+  StorableObject,
+  Tool,
+  ToolContext,
+  ToolDefinition,
+} from "./define-tool.ts";
 export { defineTool } from "./define-tool.ts";
 export type { Log } from "./log.ts";
 export { resolveModel } from "./resolve-model.ts";
 export { ToolError } from "./tool-error.ts";
+export type { ApprovalTerms, ToolPresentation, ToolRule } from "./tool-rules.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { advance, type PlanInput, type RunEvent, type Step, type StepBody } from "@holdpoint/core";
+import { advance, type ClosedService, type PlanInput, type RunEvent, type Step, type StepBody } from "@holdpoint/core";
 import {
   type CommitGroup,
   type CommitResult,
@@ -10,12 +10,14 @@ import {
   type StepCommit,
   type Store,
   type TransitionResult,
+  type TroubledService,
   transitionOne,
   type Writes,
 } from "@holdpoint/store";
 import type { Clock } from "./clock.ts";
 import type { Agent } from "./define-agent.ts";
 import type { Lease } from "./lease.ts";
+import type { ServiceBoard } from "./service-board.ts";
 
 /** What became of something that the owner wanted to store. */
 export type Stored =
@@ -29,7 +31,12 @@ export type Stored =
 
 /** What one commit carries; fences and checkpoint are added here. */
 export type Progress = Pick<StepCommit, "steps" | "currentStep" | "progress"> &
-  Partial<Pick<StepCommit, "start" | "calls" | "messages" | "settles" | "finished" | "readFacts" | "artifacts">>;
+  Partial<
+    Pick<
+      StepCommit,
+      "start" | "calls" | "messages" | "settles" | "finished" | "readFacts" | "usedApproval" | "artifacts"
+    >
+  >;
 
 export interface OwnedRunOptions {
   readonly store: Store;
@@ -40,6 +47,7 @@ export interface OwnedRunOptions {
   /** The next progress is due within this time, in milliseconds. */
   readonly progressMs: number;
   readonly clock: Clock;
+  readonly services: ServiceBoard;
 }
 
 /** The database may be away for a moment: a commit is repeated, since its fence makes that harmless, while the lease lasts. */
@@ -51,12 +59,18 @@ export class OwnedRun {
   #view: LoadedRun;
   /** When the view's `nowMs` was read, on the process's own clock. */
   #readAtMs: number;
+  /** When the view's services were loaded, on the database's clock. */
+  #servicesAtMs: number;
+  /** The latest revision of deny rules and assignments that a commit has seen. */
+  #policyRevision: number;
   readonly #options: OwnedRunOptions;
 
   constructor(options: OwnedRunOptions, loaded: LoadedRun) {
     this.#options = options;
     this.#view = loaded;
     this.#readAtMs = options.clock.monotonicMs();
+    this.#servicesAtMs = loaded.nowMs;
+    this.#policyRevision = loaded.policyRevision;
     this.stepSeqAtClaim = loaded.run.stepSeq;
   }
 
@@ -69,15 +83,37 @@ export class OwnedRun {
     return this.#view.nowMs + (this.#options.clock.monotonicMs() - this.#readAtMs);
   }
 
+  /**
+   * Deny rules or assignments have changed since the view was loaded. An intent is refused then; a read has none, so
+   * nothing must be planned before the rows are loaded again.
+   */
+  get isPolicyStale(): boolean {
+    return this.#policyRevision !== this.#view.policyRevision;
+  }
+
   #see(view: LoadedRun): void {
     if (view.nowMs !== this.#view.nowMs) this.#readAtMs = this.#options.clock.monotonicMs();
     this.#view = view;
   }
 
+  /** The services in trouble, as far as this process knows. */
+  troubledServices(): readonly TroubledService[] {
+    return this.#options.services.seen(this.#view.services, this.#servicesAtMs);
+  }
+
+  /** The service of this name, where nobody may call it freely now. */
+  troubledService(named: string): ClosedService | null {
+    const known = this.troubledServices().find(({ name }) => name === named);
+    return known === undefined || known.untilMs === null ? null : { ...known, untilMs: known.untilMs };
+  }
+
   /** What `plan` is asked with. */
   planInput(): PlanInput {
     const { agent } = this.#options;
-    const { steps, calls, openAttempts, approvals, unread, lineEffects, run } = this.#view;
+    const { steps, calls, openAttempts, approvals, unread, lineEffects, denials, run } = this.#view;
+    const closed = this.troubledServices().flatMap(({ untilMs, ...service }) =>
+      untilMs === null ? [] : [{ ...service, untilMs }],
+    );
     return {
       steps,
       calls,
@@ -85,10 +121,18 @@ export class OwnedRun {
       approvals,
       unread,
       lineEffects,
+      denials,
+      services: closed,
       nowMs: this.nowMs,
       limits: agent.limits,
+      price: agent.price,
+      workedMs: run.workedMs + (run.claimedAtMs === null ? 0 : this.nowMs - run.claimedAtMs),
       onBlocked: agent.onBlocked,
-      modelRetries: agent.modelRetries,
+      model: {
+        retries: agent.modelRetries,
+        throttledForMs: agent.modelThrottledForMs,
+        service: agent.modelService,
+      },
       requester: run.requester,
     };
   }
@@ -106,7 +150,7 @@ export class OwnedRun {
     const { run, calls } = this.#view;
     const { workerId, progressMs } = this.#options;
     const allCalls = [...calls, ...(progress.calls ?? [])];
-    const steps = numbered(run.stepSeq, progress.steps);
+    const steps = numbered(run.stepSeq, progress.steps, this.nowMs);
     const commit: StepCommit = {
       ...progress,
       start: progress.start ?? null,
@@ -117,10 +161,11 @@ export class OwnedRun {
       checkpoint: steps.reduce((cursor, step) => advance(cursor, step, allCalls), run.checkpoint),
       progressMs,
     };
-    const result = await this.#untilStored(() => this.#options.group.commit(commit));
+    const result = await this.untilStored(() => this.#options.group.commit(commit));
     if (result.result === "replaced") return result;
     if (result.result === "reload") return this.reload();
     this.#see(afterCommit(this.#view, commit, result));
+    this.#policyRevision = result.policyRevision;
     return { result: "taken", started: result.started };
   }
 
@@ -130,13 +175,13 @@ export class OwnedRun {
    */
   async move(events: readonly RunEvent[], writes: Writes = {}, reason: string | null = null): Promise<Stored> {
     const { run, calls } = this.#view;
-    const steps = numbered(run.stepSeq, writes.steps ?? []);
+    const steps = numbered(run.stepSeq, writes.steps ?? [], this.nowMs);
     const checkpoint = steps.reduce((cursor, step) => advance(cursor, step, calls), run.checkpoint);
     const actor = { kind: "worker", id: this.#options.workerId } as const;
     const { progressMs } = this.#options;
     const kept = steps.length === 0 ? {} : { checkpoint };
     const move = { run, events, actor, reason, writes: { ...writes, ...kept, progressMs } };
-    const result: TransitionResult = await this.#untilStored(() => transitionOne(this.#options.store, move));
+    const result: TransitionResult = await this.untilStored(() => transitionOne(this.#options.store, move));
     if (result.result === "notFound") return { result: "replaced" };
     if (result.result === "conflict" || result.result === "rejected") return this.reload();
     // This process may have claimed the run anew while the answer was lost: that is another owner, by its epoch.
@@ -150,14 +195,17 @@ export class OwnedRun {
 
   /** Loads the rows again; the run may have been taken over meanwhile. */
   async reload(): Promise<Stored> {
-    const loaded = await this.#untilStored(() => loadRun(this.#options.store, this.#view.run.id));
+    const loaded = await this.untilStored(() => loadRun(this.#options.store, this.#view.run.id));
     const isOurs = loaded?.run.state.owner === this.#options.workerId && loaded.run.epoch === this.#view.run.epoch;
     if (loaded === null || !isOurs) return { result: "replaced" };
     this.#see(loaded);
+    this.#servicesAtMs = loaded.nowMs;
+    this.#policyRevision = loaded.policyRevision;
     return { result: "changed" };
   }
 
-  async #untilStored<Value>(store: () => Promise<Value>): Promise<Value> {
+  /** Runs a statement of the store, again while the database is away and the lease lasts. */
+  async untilStored<Value>(store: () => Promise<Value>): Promise<Value> {
     for (;;) {
       try {
         return await store();
@@ -175,8 +223,8 @@ export function mayPass(error: unknown): boolean {
   return kind === "connection" || kind === "resources" || kind === "repeat";
 }
 
-function numbered(stepSeq: number, bodies: readonly StepBody[]): readonly Step[] {
-  return bodies.map((body, index) => ({ seq: stepSeq + index + 1, body }));
+function numbered(stepSeq: number, bodies: readonly StepBody[], atMs: number): readonly Step[] {
+  return bodies.map((body, index) => ({ seq: stepSeq + index + 1, atMs, body }));
 }
 
 function afterCommit(
@@ -187,6 +235,7 @@ function afterCommit(
   const bodies = result.started && commit.start !== null ? [...commit.steps, commit.start.body] : commit.steps;
   const settled = new Set((commit.settles ?? []).map(({ attemptId }) => attemptId));
   const read = new Set(commit.readFacts ?? []);
+  const spent = new Set([commit.usedApproval, result.started ? commit.start?.approvalId : null]);
   const kept = view.openAttempts.filter(
     ({ id }) => !settled.has(id) && !(result.started && id === commit.start?.supersedes),
   );
@@ -196,9 +245,10 @@ function afterCommit(
   return {
     ...view,
     nowMs: result.nowMs,
-    steps: [...view.steps, ...numbered(view.run.stepSeq, bodies)],
+    steps: [...view.steps, ...numbered(view.run.stepSeq, bodies, result.nowMs)],
     calls: [...view.calls, ...(commit.calls ?? [])],
     unread: view.unread.filter(({ id }) => !read.has(id)),
+    approvals: view.approvals.map((approval) => (spent.has(approval.id) ? { ...approval, state: "spent" } : approval)),
     openAttempts,
     run: {
       ...view.run,
@@ -229,5 +279,6 @@ function opened(view: LoadedRun, { start }: StepCommit, nowMs: number): LoadedRu
     keyFirstUsedAtMs: earlier?.keyFirstUsedAtMs ?? nowMs,
     repeatRefused: false,
     lookUps: 0,
+    errorCode: null,
   };
 }

@@ -4,6 +4,8 @@ import type { Agent } from "./define-agent.ts";
 import type { Lease } from "./lease.ts";
 import type { Log } from "./log.ts";
 import type { OwnedRun } from "./owned-run.ts";
+import type { ServiceBoard } from "./service-board.ts";
+import type { Stragglers } from "./stragglers.ts";
 
 /** What every act on a run needs. */
 export interface RunContext {
@@ -14,6 +16,9 @@ export interface RunContext {
   readonly log: Log;
   readonly workerId: string;
   readonly agent: Agent;
+  readonly services: ServiceBoard;
+  /** What tools bring home after they were given up; waited for when the process drains. */
+  readonly stragglers: Stragglers;
   /** Aborted when the process stops taking up work: the current step ends, then the run is given back. */
   readonly draining: AbortSignal;
   /** Aborted when the drain time is over: reads and model requests end at once. */

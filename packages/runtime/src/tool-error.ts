@@ -10,7 +10,7 @@ export class ToolError extends Error {
   readonly errorClass: ErrorClass;
   /** A stable code, for logs and for the model. */
   readonly code: string;
-  /** How long the other side asks to wait, in milliseconds, at most an hour; null if it does not say. */
+  /** How long the other side asks to wait, in milliseconds, at most seven days; null if it does not say. */
   readonly retryAfterMs: number | null;
 
   constructor(
@@ -25,10 +25,43 @@ export class ToolError extends Error {
   }
 }
 
-const LONGEST_DELAY_MS = 3_600_000;
+/** Nothing is sent earlier than the other side allows; beyond this it is a mistake. */
+const LONGEST_DELAY_MS = 7 * 86_400_000;
 
-/** A delay that somebody outside asks for: never negative or endless, and null where it is no number. */
+/**
+ * A delay that somebody outside asks for: never endless, and null where it is no number, or no delay: who turns a call
+ * away and asks for no wait does not say how long.
+ */
 export function boundedDelay(delayMs: number | null): number | null {
-  if (delayMs === null || Number.isNaN(delayMs)) return null;
-  return Math.min(LONGEST_DELAY_MS, Math.max(0, Math.ceil(delayMs)));
+  if (delayMs === null || Number.isNaN(delayMs) || delayMs <= 0) return null;
+  return Math.min(LONGEST_DELAY_MS, Math.ceil(delayMs));
+}
+
+/** What Node and its fetch call a connection that could not be made, or that broke. */
+const NETWORK_CODES: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_BODY_TIMEOUT",
+  "UND_ERR_SOCKET",
+]);
+
+const CAUSES_READ = 5;
+
+/** Whether an error, or one that caused it, says by its code that the other side could not be reached. */
+export function isUnreachable(error: unknown): boolean {
+  let each = error;
+  for (let depth = 0; depth < CAUSES_READ && each instanceof Error; depth += 1) {
+    if ("code" in each && NETWORK_CODES.has(each.code)) return true;
+    each = each.cause;
+  }
+  return false;
 }

@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { canonicalJson, type Next, nextInWords, plan } from "@holdpoint/core";
-import { type ApprovalRequest, type LoadedRun, newId, type Run } from "@holdpoint/store";
+import { type Next, nextInWords, plan } from "@holdpoint/core";
+import type { LoadedRun, Run } from "@holdpoint/store";
 import { actOnCall } from "./act-on-call.ts";
 import { actOnModel } from "./act-on-model.ts";
 import { actOnOpenAttempt } from "./act-on-open-attempt.ts";
+import { actOnSettlement } from "./act-on-settlement.ts";
+import { approvalRequest } from "./approval-request.ts";
+import { passThen, waitForService } from "./call-service.ts";
 import { nameOf, toOperator } from "./give-away.ts";
 import { keepTrying } from "./keep-trying.ts";
 import { OwnedRun, type Stored } from "./owned-run.ts";
@@ -11,9 +14,6 @@ import type { Act, RunContext } from "./run-context.ts";
 
 /** How the work on a claimed run ended: given back (with the row as it is now), or not this worker's any more. */
 export type Worked = { readonly result: "given"; readonly run: Run } | { readonly result: "replaced" };
-
-/** A run must show progress within the longest thing it may wait for, and this much on top. */
-const PROGRESS_SLACK_MS = 60_000;
 
 /**
  * Works on a claimed run until it holds, ends, or has to be given back: plan, act, commit, again. Resuming is the same
@@ -39,8 +39,7 @@ export async function workRun(context: RunContext, loaded: LoadedRun): Promise<W
 
 /** The time within which a run of this agent shows progress, in milliseconds. */
 export function progressMs({ agent }: Pick<RunContext, "agent">): number {
-  const tools = [...agent.tools.values()].map(({ timeoutMs }) => timeoutMs);
-  return Math.max(agent.modelTimeoutMs, ...tools) + PROGRESS_SLACK_MS;
+  return agent.idleMs;
 }
 
 async function step(act: Act): Promise<Stored> {
@@ -51,6 +50,7 @@ async function step(act: Act): Promise<Stored> {
   // An open attempt is looked up even while the run is being stopped: until it is settled, the run has not stopped.
   if ((stopped && !settles) || context.draining.aborted) return giveBack(act, settles);
   if (act.stop.aborted && !stopped) return afterStop(act);
+  if (run.isPolicyStale) return run.reload();
   const next = plan(run.planInput());
   switch (next.do) {
     case "settle_attempt":
@@ -58,9 +58,11 @@ async function step(act: Act): Promise<Stored> {
     case "read_facts":
       return readFacts(act, next);
     case "call_model":
-      return afterWait(act, next.afterMs, () => actOnModel(act, next.turn));
+      return afterWait(act, next.afterMs, () => tryModel(act, next));
     case "execute":
-      return afterWait(act, next.afterMs, () => actOnCall(act, next));
+      return afterWait(act, next.afterMs, () => tryCall(act, next));
+    case "poll":
+      return actOnSettlement(act, next);
     case "write_result":
       return writeResult(act, next);
     case "hold":
@@ -70,9 +72,14 @@ async function step(act: Act): Promise<Stored> {
   }
 }
 
-/** A delay that has begun here goes on: a restart of workers must not shorten what the other side asked for. */
-function giveBack({ run }: Act, settles = false): Promise<Stored> {
+/**
+ * A delay that has begun here goes on: a restart of workers must not shorten what the other side asked for. A run that
+ * only has to wait is held at once.
+ */
+function giveBack(act: Act, settles = false): Promise<Stored> {
+  const { run } = act;
   const next = settles ? null : plan(run.planInput());
+  if (next?.do === "hold") return holdRun(act, next);
   const afterMs = next !== null && "afterMs" in next && failedHere(run) ? next.afterMs : 0;
   return run.move([{ type: "Released", retryAt: afterMs === 0 ? null : { inMs: afterMs } }]);
 }
@@ -106,6 +113,18 @@ async function afterWait(act: Act, afterMs: number, work: () => Promise<Stored>)
   return context.lease.isValid() ? work() : { result: "replaced" };
 }
 
+function tryModel(act: Act, next: Extract<Next, { do: "call_model" }>): Promise<Stored> {
+  const { service } = next;
+  const wait = waitForService(act, { service, call: null });
+  return passThen(act, { service, probeMs: act.context.agent.modelTimeoutMs, wait }, () => actOnModel(act, next));
+}
+
+function tryCall(act: Act, next: Extract<Next, { do: "execute" }>): Promise<Stored> {
+  const { service, call } = next;
+  const wait = waitForService(act, { service, call });
+  return passThen(act, { service, probeMs: call.timeoutMs, wait }, () => actOnCall(act, next));
+}
+
 function readFacts({ run }: Act, { facts }: Extract<Next, { do: "read_facts" }>): Promise<Stored> {
   return run.commit({
     steps: facts.map(({ body }) => body),
@@ -123,23 +142,8 @@ function writeResult({ run }: Act, { call, result, output }: Extract<Next, { do:
   });
 }
 
-function holdRun({ run }: Act, { hold, requests }: Extract<Next, { do: "hold" }>): Promise<Stored> {
-  const { requester } = run.view.run;
-  const made = requests.flatMap(({ id, tool, args, argsHash, verdict }): ApprovalRequest[] => {
-    if (verdict.kind !== "needs_approval") return [];
-    const { rule, approvers, deadlineMs, onDeadline, validForMs } = verdict.approval;
-    const request = {
-      id: newId(),
-      callId: id,
-      tool,
-      args: canonicalJson(args),
-      argsHash,
-      rule,
-      deadlineMs,
-      onDeadline,
-    };
-    return [{ ...request, validForMs, roles: approvers.roles, users: approvers.users, excluded: [requester] }];
-  });
+function holdRun({ context, run }: Act, { hold, requests }: Extract<Next, { do: "hold" }>): Promise<Stored> {
+  const made = requests.map((requested) => approvalRequest(run.view, { ...requested, agent: context.agent }));
   const subject = run.view.calls.find(({ id }) => id === hold.waitingFor.subject);
   const writes = subject === undefined ? { requests: made } : { requests: made, currentStep: subject.tool };
   return run.move([{ type: "Held", hold }], writes, hold.waitingFor.reason);

@@ -23,9 +23,11 @@ describe("defineTool", () => {
       keyValidForMs: 5,
       lookUpSettlesWithinMs: 60_000,
       equalCallsAreDistinct: false,
+      settlement: null,
     });
+    expect(tool).toMatchObject({ throttledForMs: 172_800_000, service: "tool:pay", abortable: false, rules: [] });
     expect(tool.externalRef("paid")).toBeNull();
-    expect(tool.policy({ amount: "1" }, "alice")).toBeNull();
+    expect(tool.isPending("paid")).toBe(false);
   });
 
   test.each([
@@ -66,7 +68,10 @@ describe("defineAgent", () => {
       onBlocked: "operator",
       limits: { turns: 3, tokens: 1_000_000 },
       modelTimeoutMs: 120_000,
-      modelRetries: 2,
+      modelRetries: 1,
+      modelThrottledForMs: 172_800_000,
+      modelService: "model:holdpoint-testkit/scripted",
+      idleMs: 180_000,
     });
   });
 });
@@ -96,14 +101,65 @@ describe("ToolError", () => {
   test.each([
     [undefined, null],
     [Number.NaN, null],
-    [-5, 0],
+    [-5, null],
+    [0, null],
     [1.5, 2],
-    [Number.POSITIVE_INFINITY, 3_600_000],
+    [Number.POSITIVE_INFINITY, 604_800_000],
+    [86_400_000, 86_400_000],
   ])("bounds a wait of %s ms to %s", (retryAfterMs, kept) => {
     const fields = retryAfterMs === undefined ? {} : { retryAfterMs };
     expect(new ToolError("later", { errorClass: "throttled", code: "busy", ...fields }).retryAfterMs).toBe(kept);
   });
 });
+
+interface Paid {
+  readonly [key: string]: string | Date | bigint;
+  readonly id: string;
+  readonly at: Date;
+  readonly units: bigint;
+}
+const paid: Paid = { id: "p1", at: new Date(0), units: 2n };
+
+// What must compile: an output's type comes from `execute`, wherever it stands, and takes what can be stored.
+export const rightDefinitions = [
+  () =>
+    defineTool({
+      ...base,
+      effect: "unsafe",
+      execute: async ({ amount }) => ({ ...paid, id: amount }),
+      settlement: {
+        isPending: (output) => output.at.getTime() === 0,
+        poll: async ({ amount }, { output }) => ({
+          answer: "settled",
+          output: { ...output, id: amount, units: output.units + 1n },
+        }),
+      },
+      externalRef: (output) => output.id,
+    }),
+  () =>
+    defineTool({
+      ...base,
+      settlement: {
+        isPending: (output: Paid) => output.at.getTime() === 0,
+        poll: async (input: { amount: string }, { output }: { output: Paid }) => ({
+          answer: "settled",
+          output: { ...output, id: input.amount },
+        }),
+      },
+      effect: "unsafe",
+      externalRef: (output: Paid) => output.id,
+      execute: async ({ amount }) => ({ ...paid, id: amount }),
+    }),
+  () =>
+    defineTool({
+      ...base,
+      input: z.object({
+        due: z.codec(z.iso.datetime(), z.date(), { decode: (text) => new Date(text), encode: String }),
+      }),
+      effect: "read",
+      execute: async ({ due }) => due.getTime(),
+    }),
+];
 
 // What must not compile; tsc fails where an expected error is missing.
 export const wrongDefinitions = [
@@ -122,12 +178,25 @@ export const wrongDefinitions = [
       // @ts-expect-error a look-up gives what execute gives
       reconcile: async () => ({ answer: "happened", output: 7 }),
     }),
-  // @ts-expect-error what is stored is JSON
-  () => defineTool({ ...base, effect: "read", execute: async () => new Date() }),
+  // @ts-expect-error a Map is no data that could be stored
+  () => defineTool({ ...base, effect: "read", execute: async () => new Map([["a", 1]]) }),
+  () =>
+    defineTool({
+      ...base,
+      effect: "unsafe",
+      execute: async () => ({ id: "p1", at: new Date() }),
+      // @ts-expect-error a poll brings what execute gives
+      settlement: { isPending: () => true, poll: async () => ({ answer: "settled", output: { id: "p1" } }) },
+    }),
   // @ts-expect-error an effect is one of the known ones
   () => defineTool({ ...base, effect: "write" }),
-  // @ts-expect-error silence never releases an effect
-  () => defineTool({ ...base, effect: "unsafe", approval: () => ({ rule: "r", roles: ["m"], onDeadline: "approve" }) }),
+  () =>
+    defineTool({
+      ...base,
+      effect: "unsafe",
+      // @ts-expect-error silence never releases an effect
+      rules: [{ name: "r", ask: { roles: ["m"], onDeadline: "approve" } }],
+    }),
   () =>
     defineAgent({
       name: "a",

@@ -8,9 +8,10 @@ import {
   defineTool,
   type Effect,
   type LookUp,
-  type Policy,
+  type SettlementDefinition,
   type Tool,
   type ToolContext,
+  type ToolRule,
 } from "../src/index.ts";
 
 /** What a test's tool does at its n-th execution, counted from 1. */
@@ -28,26 +29,35 @@ interface Options {
   readonly effect: Effect;
   readonly behave?: Behaviour;
   readonly lookUp?: (times: number) => Promise<LookUp<JsonValue>>;
-  readonly approval?: Policy;
+  readonly rules?: readonly ToolRule[];
   readonly timeoutMs?: number;
+  readonly retries?: number;
+  /** By default the tool has one of its own: what happens to it in one test is nothing to another. */
+  readonly service?: string;
+  readonly abortable?: boolean;
+  readonly settlement?: SettlementDefinition<{ order: string }, JsonValue>;
+  readonly externalRef?: (output: JsonValue) => string;
 }
 
-const POLICY: Policy = { rule: "over_limit", roles: ["manager"] };
-export const NEEDS_MANAGER = POLICY;
+export const NEEDS_MANAGER: readonly ToolRule[] = [{ name: "over_limit", ask: { roles: ["manager"] } }];
+
+let services = 0;
 
 /** A tool that counts, and behaves as a test says. */
 export function aTool(
   name: string,
-  { effect, behave = async () => `${name} done`, lookUp, approval = null, timeoutMs = 10_000 }: Options,
+  { effect, behave = async () => `${name} done`, lookUp, retries = 1, ...options }: Options,
 ): Recorded {
   const executed: string[] = [];
+  services += 1;
   const base = {
     name,
     description: `The ${name} of a test`,
     input: z.object({ order: z.string() }),
-    approval: () => approval,
-    timeoutMs,
-    retry: { firstDelayMs: 1 },
+    timeoutMs: 10_000,
+    service: `service-${services}`,
+    ...options,
+    retry: { firstDelayMs: 1, retries },
     execute: async (input: { order: string }, context: ToolContext): Promise<JsonValue> => {
       executed.push(context.operationId);
       return behave(executed.length, context, input);
@@ -90,6 +100,7 @@ export function aDesk(
     version: "1",
     model,
     instructions: "You help.",
+    modelService: `model-${agents}`,
     tools: tools.map(({ tool }) => tool),
     complete: (text) => (text.startsWith("?") ? null : { kind: "succeeded" }),
     ...overrides,

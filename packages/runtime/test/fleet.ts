@@ -4,7 +4,10 @@ import {
   createSession,
   decideApproval,
   decideAsOperator,
+  findOverdue,
+  findRetriesDue,
   findViolations,
+  grantRoles,
   type LoadedRun,
   loadRun,
   type OperatorDecision,
@@ -12,6 +15,7 @@ import {
   type Run,
   type Store,
   submitRun,
+  transition,
 } from "@holdpoint/store";
 import { createTestDatabase, waitFor } from "@holdpoint/testkit";
 import { pino } from "pino";
@@ -20,6 +24,7 @@ import { type Agent, createWorker, type Worker } from "../src/index.ts";
 
 export const ALICE = { kind: "requester", id: "alice" } as const;
 export const MANAGER = { kind: "approver", id: "mona" } as const;
+export const MAX = { kind: "approver", id: "max" } as const;
 export const OPERATOR = { kind: "operator", id: "otto" } as const;
 
 /** A database with its queue, and workers on it. */
@@ -42,6 +47,8 @@ export interface Fleet extends AsyncDisposable {
   decide(runId: string, ...decisions: readonly ("approve" | "reject")[]): Promise<void>;
   /** An operator's word; the run must be able to go on with it. */
   order(runId: string, decision: Pick<OperatorDecision, "choice"> & Partial<OperatorDecision>): Promise<Run>;
+  /** What a sweep does: moves the runs whose wait is over, and wakes workers for those that may go on. */
+  sweep(): Promise<void>;
   /** The rows of a table that belong to a run. */
   rows(table: string, runId: string, order?: string): Promise<readonly Record<string, unknown>[]>;
 }
@@ -51,6 +58,8 @@ const DEADLINE_MS = 25_000;
 export async function openFleet(): Promise<Fleet> {
   const database = await createTestDatabase();
   const store = openStore({ url: database.url, maxConnections: 6 });
+  const grants = [MANAGER, MAX].map(({ id: user }) => ({ user, role: "manager" }));
+  await grantRoles(store, { grants, by: "test" });
   const queue = { kind: "postgres", url: database.url } as const;
   const publisher = openPublisher(queue, { limitMs: 10_000 });
   const workers: Worker[] = [];
@@ -93,6 +102,7 @@ export async function openFleet(): Promise<Fleet> {
       if (decided.run.state.status === "queued") await fleet.wake(decided.run);
       return decided.run;
     },
+    sweep: () => sweep(fleet),
     rows: async (table, runId, order = "1") => {
       const { rows } = await store.pool.query(`select * from holdpoint.${table} where run_id = $1 order by ${order}`, [
         runId,
@@ -109,6 +119,25 @@ export async function openFleet(): Promise<Fleet> {
     },
   };
   return fleet;
+}
+
+const SWEEPER = { kind: "sweeper", id: "test" } as const;
+
+async function sweep({ store, wake }: Fleet): Promise<void> {
+  const overdue = (await findOverdue(store, 100)).filter(({ approvals }) => approvals.length === 0);
+  const due = await findRetriesDue(store, 100);
+  const moves = [
+    ...overdue.map(({ run }) => ({
+      run,
+      events: [{ type: "DeadlinePassed", remaining: null }] as const,
+      actor: SWEEPER,
+    })),
+    ...due.map(({ run }) => ({ run, events: [{ type: "RetryDue" }] as const, actor: SWEEPER })),
+  ];
+  for (const moved of await transition(store, moves, { skipLocked: true })) {
+    if (moved instanceof Error) throw moved;
+    if (moved.result === "accepted" && moved.run.state.status === "queued") await wake(moved.run);
+  }
 }
 
 async function submit(store: Store, agent: Agent, goal: string): Promise<Run> {
@@ -138,7 +167,7 @@ async function decide(fleet: Fleet, runId: string, decisions: readonly ("approve
   expect(pending).toHaveLength(decisions.length);
   for (const [index, { id: approvalId, argsHash }] of pending.entries()) {
     const decision = decisions[index] ?? "reject";
-    const decided = { approvalId, decision, argsHash, note: "as told", actor: MANAGER, roles: ["manager"] };
+    const decided = { approvalId, decision, argsHash, note: "as told", actor: MANAGER };
     expect((await decideApproval(fleet.store, decided)).result).toBe("accepted");
   }
   await fleet.wake((await fleet.load(runId)).run);

@@ -1,4 +1,4 @@
-import { recordFact } from "@holdpoint/store";
+import { denyCalls, liftDenial, recordFact } from "@holdpoint/store";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { aDesk, ask, aTool, NEEDS_MANAGER } from "./desk.ts";
 import { ALICE, type Fleet, openFleet, story } from "./fleet.ts";
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet[Symbol.asyncDispose]());
 
-const gatedPay = () => aTool("pay", { effect: { key: { validForMs: 60_000 } }, approval: NEEDS_MANAGER });
+const gatedPay = () => aTool("pay", { effect: { key: { validForMs: 60_000 } }, rules: NEEDS_MANAGER });
 
 describe("approvals", () => {
   test("the model is told of a rejection and goes on; nothing was executed", async () => {
@@ -33,8 +33,8 @@ describe("approvals", () => {
       order.push(name);
       return name;
     };
-    const pay = aTool("pay", { effect: "unsafe", approval: NEEDS_MANAGER, behave: note("pay") });
-    const close = aTool("close", { effect: "unsafe", approval: NEEDS_MANAGER, behave: note("close") });
+    const pay = aTool("pay", { effect: "unsafe", rules: NEEDS_MANAGER, behave: note("pay") });
+    const close = aTool("close", { effect: "unsafe", rules: NEEDS_MANAGER, behave: note("close") });
     const find = aTool("find", { effect: "read", behave: note("find") });
     const agent = aDesk([{ calls: [ask("pay"), ask("find"), ask("close")] }, { text: "done" }], [pay, close, find]);
     await fleet.start(agent);
@@ -103,12 +103,32 @@ describe("approvals", () => {
   });
 
   test("a denied call is answered with the rule's words", async () => {
-    const pay = aTool("pay", { effect: "unsafe", approval: { rule: "closed", deny: "The desk is closed." } });
+    const pay = aTool("pay", { effect: "unsafe", rules: [{ name: "closed", deny: "The desk is closed." }] });
     const agent = aDesk([{ calls: [ask("pay")] }, { text: "closed" }], [pay]);
     await fleet.start(agent);
     const run = await fleet.submit(agent);
     await fleet.untilStatus(run.id, "completed");
     expect(story(await fleet.load(run.id))).toEqual(["model_reply", "pay denied", "model_reply"]);
+  });
+
+  test.each([
+    ["in the same turn", [{ calls: [ask("first"), ask("find")] }, { text: "none" }]],
+    ["in a later turn", [{ calls: [ask("first")] }, { calls: [ask("find")] }, { text: "none" }]],
+  ])("a read that is forbidden while its run is under way is not made, %s", async (_, script) => {
+    const rule = { name: "no_find", tools: ["find"], when: [], action: "deny", message: "Not now." } as const;
+    const forbid = async () => {
+      await denyCalls(fleet.store, { rule, reason: "a leak", by: "otto" });
+      return "first done";
+    };
+    const first = aTool("first", { effect: "read", behave: forbid });
+    const find = aTool("find", { effect: "read" });
+    const agent = aDesk(script, [first, find]);
+    await fleet.start(agent);
+    const run = await fleet.submit(agent);
+    await fleet.untilStatus(run.id, "completed");
+    await liftDenial(fleet.store, { name: "no_find", by: "otto" });
+    expect(find.executed).toEqual([]);
+    expect(story(await fleet.load(run.id))).toContain("find denied");
   });
 
   test("a message during a hold waits for its end, and the model reads it then", async () => {

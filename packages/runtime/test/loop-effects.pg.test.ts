@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { newId, recordLateEvidence, transitionOne } from "@holdpoint/store";
 import { moveClock, waitFor } from "@holdpoint/testkit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -31,6 +32,18 @@ async function lookUp(runId: string, tool: Recorded): Promise<void> {
   await waitFor(isDone, { deadlineMs: 20_000, what: "the look-up" });
 }
 
+/** Lets it be tried so often, and gives how long it is left alone after that, in milliseconds. */
+async function waitAfter(runId: string, { tries, tool }: { tries: number; tool: Recorded }): Promise<number> {
+  for (let times = 1; ; times += 1) {
+    const isBack = async () => tool.executed.length === times && (await fleet.load(runId)).run.state.owner === null;
+    await waitFor(isBack, { deadlineMs: 20_000, what: `try ${times} to be given back` });
+    const { run, nowMs } = await fleet.load(runId);
+    const next = run.state.nextReconcileAt;
+    if (times === tries) return next !== null && "at" in next ? next.at - nowMs : 0;
+    await fleet.wake(run);
+  }
+}
+
 const attempts = (runId: string) => fleet.rows("attempts", runId, "number");
 
 describe("an effect whose outcome is unknown", () => {
@@ -55,6 +68,18 @@ describe("an effect whose outcome is unknown", () => {
     expect(story(await fleet.load(runId))).toEqual(["model_reply", "intent pay 1", "pay succeeded", "model_reply"]);
   });
 
+  test.each([
+    ["of a length that no index takes", randomBytes(6_000).toString("base64")],
+    ["that is no text", 4411 as unknown as string],
+  ])("a name %s does not keep what happened from being stored", async (_what, name) => {
+    const pay = aTool("pay", { effect: LOOK_UP, externalRef: () => name });
+    const runId = await begin(pay);
+    const { state } = await fleet.untilStatus(runId, "completed", "waiting_operator");
+    expect(state.status).toBe("completed");
+    const ref = typeof name === "number" ? "4411" : pay.executed[0];
+    expect(await attempts(runId)).toMatchObject([{ outcome: "succeeded", external_ref: ref }]);
+  });
+
   test("did_not_happen counts only after deadline and settle time; then it is done again", async () => {
     const pay = aTool("pay", {
       effect: LOOK_UP,
@@ -77,6 +102,25 @@ describe("an effect whose outcome is unknown", () => {
       "model_reply",
     ]);
     expect(new Set(pay.executed).size).toBe(1);
+  });
+
+  test("that never happens is not made without end: its tries are counted, and a person is asked", async () => {
+    const pay = aTool("pay", { effect: LOOK_UP, behave: UNKNOWN, lookUp: async () => ({ answer: "did_not_happen" }) });
+    const runId = await begin(pay);
+    for (let ms = 71_000; pay.executed.length < 3; ms += 71_000) {
+      const { state } = await fleet.untilStatus(runId, "outcome_unknown", "waiting_operator");
+      if (state.status === "waiting_operator") break;
+      await moveClock(fleet.url, ms);
+      await lookUp(runId, pay);
+    }
+    expect(await fleet.untilStatus(runId, "waiting_operator")).toMatchObject({
+      state: { waitingFor: { reason: "call_failed" }, openAttempts: 0 },
+    });
+    expect(pay.executed).toHaveLength(2);
+    // An operator's retry grants them anew.
+    await fleet.order(runId, { choice: "retry" });
+    await fleet.untilStatus(runId, "outcome_unknown");
+    expect(pay.executed).toHaveLength(3);
   });
 
   test("unknown stays unknown: looked up again and again, then a person marks it done", async () => {
@@ -243,6 +287,19 @@ describe("a repeat under the same key", () => {
     expect(run.state.status).toBe("outcome_unknown");
     const next = run.state.nextReconcileAt;
     expect(next !== null && "at" in next ? next.at - nowMs : 0).toBeGreaterThan(500_000);
+  });
+
+  test("that brings nothing either is made ever more rarely", async () => {
+    const pay = aTool("pay", { effect: KEY, behave: UNKNOWN });
+    const runId = await begin(pay);
+    expect(await waitAfter(runId, { tries: 4, tool: pay })).toBeGreaterThan(4_000);
+  });
+
+  test("is looked up, and made, ever more rarely where the look-up never finds it", async () => {
+    const effect = { ...KEY, ...LOOK_UP };
+    const pay = aTool("pay", { effect, behave: UNKNOWN, lookUp: async () => ({ answer: "did_not_happen" }) });
+    const runId = await begin(pay);
+    expect(await waitAfter(runId, { tries: 4, tool: pay })).toBeGreaterThan(4_000);
   });
 
   test("is not made while the run is paused: it may act for the first time", async () => {

@@ -1,6 +1,9 @@
+import { listServices } from "@holdpoint/store";
+import { moveClock, waitFor } from "@holdpoint/testkit";
 import { APICallError } from "ai";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ToolError } from "../src/index.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineTool, ToolError } from "../src/index.ts";
 import { aDesk, ask, aTool, type Behaviour, NEEDS_MANAGER } from "./desk.ts";
 import { type Fleet, openFleet, story } from "./fleet.ts";
 
@@ -9,6 +12,7 @@ let fleet: Fleet;
 beforeAll(async () => {
   fleet = await openFleet();
 });
+afterEach(() => moveClock(fleet.url, 0));
 afterAll(() => fleet[Symbol.asyncDispose]());
 
 const PAY = { key: { validForMs: 60_000 } };
@@ -82,7 +86,7 @@ describe("calls that fail", () => {
   });
 
   test("an effect that failed for certain is tried once more under the same operation id, on the same approval", async () => {
-    const pay = aTool("pay", { effect: "unsafe", approval: NEEDS_MANAGER, behave: failing("transient", 1) });
+    const pay = aTool("pay", { effect: "unsafe", rules: NEEDS_MANAGER, behave: failing("transient", 1) });
     const agent = aDesk([{ calls: [ask("pay")] }, { text: "done" }], [pay]);
     await fleet.start(agent);
     const run = await fleet.submit(agent);
@@ -116,7 +120,7 @@ describe("calls that fail", () => {
   );
 
   test("a wait that the other side asks for is spent in retrying, with no worker", async () => {
-    const pay = aTool("pay", { effect: PAY, behave: failing("throttled", 1, 60_000) });
+    const pay = aTool("pay", { effect: PAY, behave: failing("transient", 1, 60_000) });
     const agent = aDesk([{ calls: [ask("pay")] }, { text: "done" }], [pay]);
     await fleet.start(agent);
     const run = await fleet.submit(agent);
@@ -141,8 +145,40 @@ describe("calls that fail", () => {
   });
 });
 
+describe("an outcome whose large output the database refuses", () => {
+  test.each([
+    ["a read", "read", false],
+    ["an effect", PAY, false],
+    ["an effect that is found by its look-up", { lookUp: {} }, true],
+  ] as const)("is stored without it: %s", async (_what, effect, isLookedUp) => {
+    const output = "4411 ".repeat(20_000);
+    const pay = aTool("pay", {
+      effect,
+      behave: async () => {
+        if (isLookedUp) throw new Error("cut");
+        return output;
+      },
+      lookUp: async () => ({ answer: "happened", output }),
+    });
+    const agent = aDesk([{ calls: [ask("pay")] }, { text: "done" }], [pay]);
+    const sql = (text: string) => fleet.store.pool.query(`alter table holdpoint.artifacts ${text}`);
+    await sql("add constraint full_up check (size_bytes < 0) not valid");
+    try {
+      await fleet.start(agent);
+      const run = await fleet.submit(agent);
+      if (isLookedUp) await fleet.wake(await fleet.untilStatus(run.id, "outcome_unknown"));
+      await fleet.untilStatus(run.id, "completed");
+      expect(story(await fleet.load(run.id))).toContain("pay succeeded");
+      expect(pay.executed).toHaveLength(1);
+      expect(JSON.stringify(agent.model.asked.at(-1)?.prompt)).toContain("the rest was not kept");
+    } finally {
+      await sql("drop constraint full_up");
+    }
+  });
+});
+
 describe("models that fail", () => {
-  test("429 with a long wait: retrying, and back", async () => {
+  test("429: the run waits for its service as long as that asks, and goes on", async () => {
     let first = true;
     const throttle = () => {
       if (!first) return { text: "done" };
@@ -152,11 +188,21 @@ describe("models that fail", () => {
     const agent = aDesk([throttle], []);
     await fleet.start(agent);
     const run = await fleet.submit(agent);
-    const retrying = await fleet.untilStatus(run.id, "retrying");
-    expect(retrying.state.retryAt).not.toBeNull();
-    await fleet.order(run.id, { choice: "retry_now" });
+    const held = await fleet.untilStatus(run.id, "waiting_dependency");
+    expect(held.state.waitingFor).toMatchObject({
+      kind: "service",
+      principal: agent.modelService,
+      reason: "throttled",
+    });
+    await moveClock(fleet.url, 29_000);
+    await fleet.sweep();
+    expect((await fleet.load(run.id)).run.state.status).toBe("waiting_dependency");
+    await moveClock(fleet.url, 31_000);
+    await fleet.sweep();
     await fleet.untilStatus(run.id, "completed");
     expect(story(await fleet.load(run.id))).toEqual(["model_failed http_429", "model_reply"]);
+    const isForgotten = async () => (await listServices(fleet.store)).every(({ name }) => name !== agent.modelService);
+    await waitFor(isForgotten, { deadlineMs: 10_000, what: "the trouble to be forgotten" });
   });
 
   test("500 is tried again in the process, then by its backoff; the end of all retries is an operator", async () => {
@@ -166,7 +212,7 @@ describe("models that fail", () => {
       if (asked < 4) throw httpError(500);
       return { text: "done" };
     };
-    const agent = aDesk([broken], []);
+    const agent = aDesk([broken], [], { modelRetries: 2 });
     await fleet.start(agent);
     const run = await fleet.submit(agent);
     await fleet.untilStatus(run.id, "retrying");
@@ -202,6 +248,16 @@ describe("models that fail", () => {
   });
 });
 
+const withBrokenInput = defineTool({
+  name: "find",
+  description: "Finds",
+  input: z.object({ order: z.string() }).refine(() => {
+    throw new TypeError("a bug");
+  }),
+  effect: "read",
+  execute: async () => "found",
+});
+
 describe("agent code that throws", () => {
   test.each([
     [
@@ -212,7 +268,7 @@ describe("agent code that throws", () => {
         },
       },
     ],
-    ["its policy", { tools: [aTool("find", { effect: "read", approval: { rule: "nobody" } }).tool] }],
+    ["the input of its tool", { tools: [withBrokenInput] }],
   ])("%s: an operator is told, and the worker goes on with others", async (_what, overrides) => {
     const agent = aDesk([{ calls: [ask("find")] }, { text: "done" }], [aTool("find", { effect: "read" })], overrides);
     const healthy = aDesk([{ text: "done" }], []);

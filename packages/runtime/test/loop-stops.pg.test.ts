@@ -16,7 +16,7 @@ import { waitFor } from "@holdpoint/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ToolError } from "../src/index.ts";
 import { aDesk, ask, aTool, type Behaviour, NEEDS_MANAGER, UNKNOWN } from "./desk.ts";
-import { ALICE, type Fleet, MANAGER, OPERATOR, openFleet, story } from "./fleet.ts";
+import { ALICE, type Fleet, MAX, OPERATOR, openFleet, story } from "./fleet.ts";
 
 let fleet: Fleet;
 
@@ -230,11 +230,14 @@ describe("a drain", () => {
     expect(pay.executed).toHaveLength(1);
   });
 
-  test("does not shorten a wait that the other side asked for", async () => {
+  test.each([
+    ["throttled", "waiting_dependency"],
+    ["transient", "retrying"],
+  ] as const)("does not shorten a wait that the other side asked for: %s", async (errorClass, status) => {
     const failed = Promise.withResolvers<void>();
     const slow = async () => {
       failed.resolve();
-      throw new ToolError("later", { errorClass: "throttled", code: "busy", retryAfterMs: 60_000 });
+      throw new ToolError("later", { errorClass, code: "busy", retryAfterMs: 60_000 });
     };
     const find = aTool("find", { effect: "read", behave: slow });
     const agent = aDesk([{ calls: [ask("find")] }, { text: "done" }], [find]);
@@ -242,7 +245,7 @@ describe("a drain", () => {
     const { id } = await fleet.submit(agent);
     await failed.promise;
     await worker.drain(1_000);
-    expect((await fleet.load(id)).run.state.status).toBe("retrying");
+    expect((await fleet.load(id)).run.state.status).toBe(status);
   });
 });
 
@@ -352,7 +355,7 @@ describe("races", () => {
   });
 
   test("an old approval after the end is refused and recorded", async () => {
-    const pay = aTool("pay", { effect: "unsafe", approval: NEEDS_MANAGER });
+    const pay = aTool("pay", { effect: "unsafe", rules: NEEDS_MANAGER });
     const find = aTool("find", { effect: "read" });
     const quote = aTool("quote", { effect: "read" });
     const script = [{ calls: [ask("find")] }, { calls: [ask("quote")] }, { calls: [ask("pay")] }, { text: "done" }];
@@ -369,8 +372,7 @@ describe("races", () => {
       decision: "reject",
       argsHash: approval?.argsHash ?? "",
       note: null,
-      actor: { ...MANAGER, id: "max" },
-      roles: ["manager"],
+      actor: MAX,
     } as const;
     const before = await loadRun(fleet.store, id);
     expect(await decideApproval(fleet.store, late)).toMatchObject({ result: "refused", rule: "already_decided" });

@@ -5,13 +5,15 @@ import type { AddressInfo } from "node:net";
 export interface ModelServer extends AsyncDisposable {
   readonly baseUrl: string;
   /** Bodies of the requests so far. */
-  readonly asked: {
-    readonly messages: readonly unknown[];
-    readonly stream: boolean;
-    readonly tools?: readonly unknown[];
-  }[];
+  readonly asked: RequestBody[];
   /** How it answers from now on. */
-  answer: (request: IncomingMessage, response: ServerResponse) => void;
+  answer: (request: IncomingMessage, response: ServerResponse, body: RequestBody) => void;
+}
+
+interface RequestBody {
+  readonly messages: readonly unknown[];
+  readonly stream: boolean;
+  readonly tools?: readonly unknown[];
 }
 
 export async function openModelServer(): Promise<ModelServer> {
@@ -20,8 +22,9 @@ export async function openModelServer(): Promise<ModelServer> {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      asked.push(JSON.parse(Buffer.concat(chunks).toString()));
-      opened.answer(request, response);
+      const body = JSON.parse(Buffer.concat(chunks).toString()) as RequestBody;
+      asked.push(body);
+      opened.answer(request, response, body);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -68,10 +71,10 @@ export function stream(...events: readonly string[]): ModelServer["answer"] {
 }
 
 /** Answers with an error as OpenAI words it. */
-export function refuse(status: number, headers: Record<string, string> = {}): ModelServer["answer"] {
+export function refuse(status: number, headers: Record<string, string> = {}, code = "x"): ModelServer["answer"] {
   return (_request, response) => {
     response.writeHead(status, { "content-type": "application/json", ...headers });
-    response.end(JSON.stringify({ error: { message: "no", type: "x", code: "x" } }));
+    response.end(JSON.stringify({ error: { message: "no", type: "x", code } }));
   };
 }
 

@@ -3,8 +3,10 @@ import { scriptedModel } from "@holdpoint/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../src/clock.ts";
 import { defineAgent } from "../src/index.ts";
+import { judgeCalls } from "../src/judge-calls.ts";
 import type { Lease } from "../src/lease.ts";
 import { OwnedRun } from "../src/owned-run.ts";
+import { openServiceBoard } from "../src/service-board.ts";
 import { type Fleet, openFleet } from "./fleet.ts";
 
 let fleet: Fleet;
@@ -58,6 +60,7 @@ test("a loop whose answer was lost does not adopt the claim that its own process
     workerId,
     progressMs: 60_000,
     clock: systemClock,
+    services: openServiceBoard(),
   };
   const first = await claimed();
   let second: OwnedRun | null = null;
@@ -67,7 +70,10 @@ test("a loop whose answer was lost does not adopt the claim that its own process
   const old = new OwnedRun({ ...options, store: lossy }, first);
   expect(await old.move([{ type: "Released", retryAt: null }])).toMatchObject({ result: "given" });
 
-  const callId = newId();
+  const [judged] = judgeCalls(AGENT, [{ toolCallId: "t1", tool: "pay", input: {}, problem: null }], 1);
+  if (judged === undefined) throw new Error("there must be a call");
+  const call = { ...judged, verdict: { kind: "allowed" } as const };
+  const callId = call.id;
   const intent = () => ({
     steps: [],
     start: {
@@ -75,17 +81,25 @@ test("a loop whose answer was lost does not adopt the claim that its own process
       attemptId: newId(),
       deadlineMs: 1_000,
       externalRef: "op",
-      approval: null,
+      argsHash: call.argsHash,
+      approvalId: null,
+      policyRevision: first.policyRevision,
       supersedes: null,
     },
     currentStep: "pay",
     progress: false,
   });
   const owner = second as OwnedRun | null;
+  const reply = { kind: "model_reply", turn: 1, message: {}, text: "", callIds: [callId], outcome: null } as const;
+  const usage = { inputTokens: 1, outputTokens: 1 };
+  const asked = { steps: [{ ...reply, usage }], calls: [call] };
+  await owner?.commit({ ...asked, currentStep: "model", progress: true });
   expect(await owner?.commit(intent())).toEqual({ result: "taken", started: true });
   expect(await old.commit(intent())).toEqual({ result: "replaced" });
   // Another intent of the same claim that looks like the first is not taken for it.
-  const stale = new OwnedRun({ ...options, store }, { ...first, run: { ...first.run, epoch: first.run.epoch + 1 } });
+  const { epoch, stepSeq } = first.run;
+  const known = { ...first, run: { ...first.run, epoch: epoch + 1, stepSeq: stepSeq + 1 } };
+  const stale = new OwnedRun({ ...options, store }, known);
   expect(await stale.commit(intent())).toMatchObject({ result: "changed" });
   const open = await fleet.rows("attempts", run.id);
   expect(open).toHaveLength(1);

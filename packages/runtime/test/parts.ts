@@ -18,6 +18,8 @@ export function aCall(overrides: Partial<Call> = {}): Call {
     verdict: { kind: "allowed" },
     timeoutMs: 1_000,
     retries: 1,
+    throttledForMs: 60_000,
+    service: "orders",
     ...overrides,
   };
 }
@@ -28,10 +30,11 @@ export const UNSAFE = {
   keyValidForMs: null,
   lookUpSettlesWithinMs: null,
   equalCallsAreDistinct: false,
+  settlement: null,
 } as const;
 
 export function steps(...bodies: readonly StepBody[]): readonly Step[] {
-  return bodies.map((body, index) => ({ seq: index + 1, body }));
+  return bodies.map((body, index) => ({ seq: index + 1, atMs: 0, body }));
 }
 
 export const findOrder = defineTool({

@@ -1,5 +1,6 @@
 import type { StepBody } from "@holdpoint/core";
 import { describe, expect, test } from "vitest";
+import { encode } from "../src/codec.ts";
 import { buildPrompt } from "../src/prompt.ts";
 import { aCall, steps } from "./parts.ts";
 
@@ -72,6 +73,52 @@ describe("buildPrompt", () => {
     const failed: StepBody = { kind: "tool_result", callId: "a", result: "failed", output: { code: "card_closed" } };
     const [, answer] = buildPrompt({ messages: [], steps: steps(reply(["a"]), failed), calls });
     expect(answer?.content).toMatchObject([{ output: { type: "error-json", value: { code: "card_closed" } } }]);
+  });
+
+  test("takes an answer of a person for the call's own", () => {
+    const answered = { kind: "tool_result", callId: "a", result: "answered", output: "by hand" } as const;
+    const [, answer] = buildPrompt({ messages: [], steps: steps(reply(["a"]), answered), calls });
+    expect(answer?.content).toMatchObject([{ output: { type: "text", value: "by hand" } }]);
+  });
+
+  test("shows dates, large numbers and binary data as a model can read them", () => {
+    const { json } = encode({ at: new Date(0), amount: 2n ** 63n, pdf: new Uint8Array(9) });
+    const stored: StepBody = { kind: "tool_result", callId: "a", result: "succeeded", output: json };
+    const [, answer] = buildPrompt({ messages: [], steps: steps(reply(["a"]), stored), calls });
+    const value = { at: "1970-01-01T00:00:00.000Z", amount: "9223372036854775808", pdf: "[9 bytes of binary data]" };
+    expect(answer?.content).toMatchObject([{ output: { type: "json", value } }]);
+  });
+
+  test("sends no text that a provider would not take", () => {
+    const hostile = "a\u0000\ud83d";
+    const history = steps(reply(["a"]), result("a", "succeeded", hostile), {
+      kind: "message",
+      from: "alice",
+      text: hostile,
+    });
+    const prompt = JSON.stringify(
+      buildPrompt({ messages: [{ seq: 1, role: "user", text: hostile }], steps: history, calls }),
+    );
+    expect(prompt.match(/a\ufffd\ufffd/g)).toHaveLength(3);
+  });
+
+  test("says that there was nothing, where a text has no words", () => {
+    const history = steps(reply(["a"]), result("a", "succeeded", ""), { kind: "message", from: "alice", text: " \n" });
+    const prompt = buildPrompt({ messages: [], steps: history, calls });
+    expect(prompt.slice(1)).toMatchObject([
+      { content: [{ output: { type: "text", value: "[Empty.]" } }] },
+      { role: "user", content: "[Empty.]" },
+    ]);
+  });
+
+  test("never lets two replies follow each other, nor one stand last, and says the same again later", () => {
+    const first = steps(reply([]), { kind: "operator", choice: "retry", callId: null });
+    const goOn = { role: "user", content: "[Go on.]" };
+    const one = buildPrompt({ messages, steps: first, calls });
+    expect(one.slice(2)).toEqual([goOn]);
+    const two = buildPrompt({ messages, steps: [...first, ...steps(reply([]))], calls });
+    expect(two.slice(0, 3)).toEqual(one);
+    expect(two.slice(3)).toMatchObject([{ role: "assistant" }, goOn]);
   });
 
   test("says that nobody answered", () => {

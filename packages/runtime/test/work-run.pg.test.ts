@@ -32,7 +32,7 @@ test("a run asks, waits for an answer and for its manager, and ends; every call 
     description: "Sends a refund",
     input: z.object({ order: z.string(), amount: z.string() }),
     effect: { key: { validForMs: 60_000 } },
-    approval: () => ({ rule: "over_limit", roles: ["manager"] }),
+    rules: [{ name: "over_limit", ask: { roles: ["manager"] } }],
     execute: async ({ amount }) => {
       ran.push(`refund ${amount}`);
       return { refund: "re_1" };
@@ -72,7 +72,6 @@ test("a run asks, waits for an answer and for its manager, and ends; every call 
     argsHash: approval?.argsHash ?? "",
     note: null,
     actor: MANAGER,
-    roles: ["manager"],
   });
   await fleet.wake(await fleet.untilStatus(run.id, "queued"));
 
