@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import helmet from "@fastify/helmet";
 import swagger from "@fastify/swagger";
 import type { Access } from "@holdpoint/protocol";
+import { rolesOf, type Store } from "@holdpoint/store";
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import { jsonSchemaTransform, jsonSchemaTransformObject, serializerCompiler } from "fastify-type-provider-zod";
 import type { ApiDeps } from "./deps.ts";
@@ -9,12 +10,15 @@ import { BODY_LIMIT_BYTES, errorHandler, unknownAddress } from "./error-handler.
 import { isOperator, isSubmitter } from "./parts.ts";
 import { ApiProblem } from "./problem.ts";
 import { approvalHandlers } from "./routes/approvals.ts";
+import { assignmentHandlers } from "./routes/assignments.ts";
+import { callbackRoute } from "./routes/callbacks.ts";
 import { operationHandlers } from "./routes/operations.ts";
+import { ruleHandlers } from "./routes/rules.ts";
 import { runVerbHandlers } from "./routes/run-verbs.ts";
 import { runHandlers } from "./routes/runs.ts";
 import { sessionHandlers } from "./routes/sessions.ts";
 import { serve } from "./serve.ts";
-import { type Caller, openCallers } from "./tokens.ts";
+import { type Bearer, type Caller, openBearers } from "./tokens.ts";
 import { openWakeUps } from "./wake-ups.ts";
 
 declare module "fastify" {
@@ -29,7 +33,7 @@ declare module "fastify" {
 const REQUEST_LIMIT_MS = 30_000;
 
 /** Builds the api over an open store and publisher; nothing listens yet. Closing it waits for what it has announced. */
-export async function buildApi({ store, publisher, tokens, log }: ApiDeps): Promise<FastifyInstance> {
+export async function buildApi({ store, publisher, tokens, callbackSecrets, log }: ApiDeps): Promise<FastifyInstance> {
   const onError = errorHandler(log);
   const app = Fastify({
     // What the framework itself says, in the form of every other line.
@@ -47,7 +51,7 @@ export async function buildApi({ store, publisher, tokens, log }: ApiDeps): Prom
   app.setErrorHandler(onError);
   app.setNotFoundHandler(unknownAddress);
   app.decorateRequest("caller", null);
-  app.addHook("onRequest", identify(openCallers(tokens)));
+  app.addHook("onRequest", identify(store, openBearers(tokens)));
   app.addHook("onResponse", async (request, reply) => {
     log.info(
       outcomeOf(request, { status: reply.statusCode, durationMs: Math.round(reply.elapsedTime) }),
@@ -73,25 +77,28 @@ export async function buildApi({ store, publisher, tokens, log }: ApiDeps): Prom
       ...runVerbHandlers(deps),
       ...approvalHandlers(deps),
       ...operationHandlers(deps),
+      ...assignmentHandlers(deps),
+      ...ruleHandlers(deps),
     });
+    await routes.register(callbackRoute(deps, callbackSecrets ?? []));
     routes.get("/openapi.json", { schema: { hide: true }, config: { access: "anyone" } }, async () => app.swagger());
   });
   return app;
 }
 
 /** Says who calls, before anything of the request is read; an address without a route is nobody's. */
-function identify(findCaller: (token: string) => Caller | null) {
+function identify(store: Store, findBearer: (token: string) => Bearer | null) {
   return async (request: FastifyRequest): Promise<void> => {
     const { access = "anyone" } = request.routeOptions.config;
     if (access === "anyone") return;
     const [, token] = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.authorization ?? "") ?? [];
-    const caller = token === undefined ? null : findCaller(token);
-    if (caller === null) {
+    const bearer = token === undefined ? null : findBearer(token);
+    if (bearer === null) {
       throw new ApiProblem(401, "unauthenticated", { detail: "Send a known token: Authorization: Bearer <token>." });
     }
-    request.caller = caller;
-    if (access === "submitter" && !isSubmitter(caller)) throw forbidden("requesters and operators");
-    if (access === "operator" && !isOperator(caller)) throw forbidden("operators");
+    if (access === "submitter" && !isSubmitter(bearer)) throw forbidden("requesters and operators");
+    if (access === "operator" && !isOperator(bearer)) throw forbidden("operators");
+    request.caller = { ...bearer, roles: await rolesOf(store, bearer.user) };
   };
 }
 

@@ -8,6 +8,7 @@ import {
   serverSettings,
 } from "@holdpoint/store";
 import { z } from "zod";
+import { type CallbackSecret, readCallbackSecrets } from "./callback-signature.ts";
 import { readTokens, type Token } from "./tokens.ts";
 
 /** What the api is configured with. */
@@ -15,13 +16,19 @@ export interface Config extends ServerSettings {
   readonly host: string;
   readonly port: number;
   readonly tokens: readonly Token[];
+  readonly callbackSecrets: readonly CallbackSecret[];
 }
 
 export const CONFIG_HELP = `${SERVER_USAGE}
   HOLDPOINT_API_TOKENS           who may call, while there is no other identity (required):
                                  token=user:role,role;token=user:role
-                                 roles: requester, operator, and every role that approval rules name (manager …);
+                                 roles: requester, operator (what the token may call), and roles that approval rules
+                                 name (manager …): these are assigned at the start, as far as nobody has revoked them
                                  with such tokens the api listens on loopback only
+  HOLDPOINT_CALLBACK_SECRETS     who may report to POST /callbacks/<source>: source=secret;source2=secret
+                                 at least 16 characters each; two for one source while it changes them
+                                 (header holdpoint-signature: t=<unix seconds>,v1=<hex of HMAC-SHA256 over t.body>,
+                                 at most 5 minutes off this machine's clock)
   HOLDPOINT_API_HOST             address to listen on (127.0.0.1)
   HOLDPOINT_API_PORT             port to listen on, 0 picks a free one (4080)
 `;
@@ -39,6 +46,7 @@ const Env = z
       .transform(Number)
       .default(4080),
     HOLDPOINT_API_TOKENS: z.string({ error: "is missing: token=user:role,role;… (see --help)" }).transform(readTokens),
+    HOLDPOINT_CALLBACK_SECRETS: z.string().default("").transform(readCallbackSecrets),
   })
   .superRefine(checkQueue);
 
@@ -54,6 +62,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     host: env.HOLDPOINT_API_HOST,
     port: env.HOLDPOINT_API_PORT,
     tokens: env.HOLDPOINT_API_TOKENS,
+    callbackSecrets: env.HOLDPOINT_CALLBACK_SECRETS,
   });
 }
 

@@ -1,6 +1,7 @@
 import type { Publisher } from "@holdpoint/queue";
 import type { Store } from "@holdpoint/store";
 import type { FastifyBaseLogger } from "fastify";
+import type { CallbackSecret } from "./callback-signature.ts";
 import type { Token } from "./tokens.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
@@ -9,6 +10,8 @@ export interface ApiDeps {
   readonly store: Store;
   readonly publisher: Publisher;
   readonly tokens: readonly Token[];
+  /** Whose signed reports are taken; nobody's unless given. */
+  readonly callbackSecrets?: readonly CallbackSecret[];
   readonly log: FastifyBaseLogger;
 }
 

@@ -11,7 +11,8 @@ export function errorHandler(log: FastifyBaseLogger) {
       const route = request.routeOptions.url ?? null;
       log.error({ event: "request.failed", requestId: request.id, route, ...failureOf(error) }, "request failed");
     }
-    if (problem.status === 401) reply.header("www-authenticate", "Bearer");
+    if (problem.status === 401 && request.routeOptions.config.access !== "anyone")
+      reply.header("www-authenticate", "Bearer");
     if (problem.status === 503) reply.header("retry-after", "1");
     await reply.code(problem.status).type(PROBLEM_MEDIA_TYPE).send(toBody(problem, request.id));
   };

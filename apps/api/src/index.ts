@@ -1,3 +1,4 @@
 export { buildApi } from "./build-api.ts";
 export type { ApiDeps } from "./deps.ts";
-export type { Caller, Token } from "./tokens.ts";
+export type { Token } from "./tokens.ts";
+export { assignTokenRoles } from "./tokens.ts";

@@ -1,19 +1,19 @@
 import { type Actions, type Actor, type ActorKind, actionsFor } from "@holdpoint/core";
 import type { Run } from "@holdpoint/protocol";
 import type { Approvers, RunView } from "@holdpoint/store/read";
-import type { Caller } from "./tokens.ts";
+import type { Bearer, Caller } from "./tokens.ts";
 
 /** Operators and approvers see everything; who only requests sees what is theirs. */
-export function seesAll({ roles }: Caller): boolean {
-  return roles.some((role) => role !== "requester");
+export function seesAll(caller: Caller): boolean {
+  return isOperator(caller) || caller.roles.length > 0;
 }
 
-export function isOperator({ roles }: Caller): boolean {
-  return roles.includes("operator");
+export function isOperator({ access }: Bearer): boolean {
+  return access.includes("operator");
 }
 
-export function isSubmitter({ roles }: Caller): boolean {
-  return roles.includes("requester") || roles.includes("operator");
+export function isSubmitter({ access }: Bearer): boolean {
+  return access.includes("requester") || access.includes("operator");
 }
 
 /** Whether a caller may see a run: it is theirs, it waits for them by name, or they see everything. */

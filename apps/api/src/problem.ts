@@ -20,6 +20,7 @@ export class ApiProblem extends Error {
 
 const TITLES: Readonly<Record<ProblemCode, string>> = {
   refused: "Refused",
+  invalid_decision: "The decision does not fit the call",
   invalid_request: "The request is not valid",
   malformed_body: "The body cannot be read",
   body_too_large: "The body is too large",
@@ -56,19 +57,30 @@ export interface Refused {
   readonly event: string;
   readonly runStatus: string;
   readonly decided: Problem["decided"];
+  /** How far it has come, where nothing was decided for good. */
+  readonly soFar?: string | undefined;
 }
 
+/** Rules about who somebody is: the same person asking again later is refused again. */
+const ABOUT_THE_CALLER: ReadonlySet<RefusalRule> = new Set(["own_request", "not_an_approver"]);
+
 /** A refusal that the store has recorded. */
-export function refused({ rule, event, runStatus, decided }: Refused): ApiProblem {
-  const by = decided === undefined ? "" : ` (${decided.what} by ${decided.by} at ${decided.at})`;
+export function refused({ rule, event, runStatus, decided, soFar }: Refused): ApiProblem {
+  const done = decided === undefined ? soFar : `${decided.what} by ${decided.by} at ${decided.at}`;
+  const by = done === undefined ? "" : ` (${done})`;
   const detail = `${RULES[rule].replace("{status}", runStatus)}${by}`;
-  return new ApiProblem(409, "refused", {
+  return new ApiProblem(ABOUT_THE_CALLER.has(rule) ? 403 : 409, "refused", {
     detail,
     rule,
     event,
     runStatus,
     ...(decided === undefined ? {} : { decided }),
   });
+}
+
+/** A rule that is not about a run, so that no run's history has it. */
+export function refusedRule(rule: RefusalRule): ApiProblem {
+  return new ApiProblem(409, "refused", { detail: RULES[rule], rule });
 }
 
 /** The transition that brought a run's present status, in the words of a problem. */
@@ -97,11 +109,16 @@ const RULES: Readonly<Record<RefusalRule, string>> = {
   line_is_live: "Another run of the same line has not ended; only one at a time may do it again.",
   hold_is_over: "The question that this answers is over; look at the run and answer what it asks now.",
   not_an_approver: "You are not among those who may decide this request.",
-  own_request: "Nobody decides a request of their own run. Ask somebody else.",
+  own_request: "Nobody approves a request of a run that they asked for or steer. Ask somebody else.",
   hash_mismatch: "The decision was made on other arguments than the ones that would run. Look at the request again.",
   already_decided: "The request was decided before; the first decision counts.",
   approval_expired: "The time to decide this request is over.",
   approval_withdrawn: "The request was withdrawn, since the run went another way.",
+  approval_superseded: "Somebody has changed the arguments since; there is another request for what they are now.",
+  decision_not_offered: "The rule that asks does not offer this decision; the request's `decisions` say what it does.",
+  nothing_to_escalate_to: "Nobody is left to pass this request on to.",
+  edit_denied: "A rule forbids the call with these arguments, so nobody can approve them.",
+  rule_in_force: "A rule of this name is in force already. Lift it first, or take another name.",
   deadline_passed: "The deadline has passed.",
   attempt_not_named:
     "Name the open attempts that you speak of in `attempts`: exactly one, or for `terminate` all of them.",

@@ -7,6 +7,7 @@ import { pino } from "pino";
 import { buildApi } from "./build-api.ts";
 import type { Config } from "./config.ts";
 import { failureOf } from "./failure.ts";
+import { assignTokenRoles } from "./tokens.ts";
 
 const DRAIN_LIMIT_MS = 10_000;
 
@@ -30,13 +31,14 @@ export async function runApi({ config, stopped, onListening }: RunOptions): Prom
     redact: ["req.headers.authorization"],
     formatters: { log: showIds },
   });
-  const { databaseUrl, queue, pooled, tokens, host, port } = config;
+  const { databaseUrl, queue, pooled, tokens, callbackSecrets, host, port } = config;
   await using store = openStore({ url: databaseUrl, pooled, applicationName: "holdpoint-api" });
   await requireSchema(store, config);
+  await assignTokenRoles(store, tokens);
   await using publisher = openPublisher(queue, {
     onError: (error) => log.warn({ event: "queue.failed", ...failureOf(error) }, "the queue reports a fault"),
   });
-  const app = await buildApi({ store, publisher, tokens, log });
+  const app = await buildApi({ store, publisher, tokens, callbackSecrets, log });
   await listen(app, { host, port });
   onListening((app.server.address() as AddressInfo).port); // a TCP server's address
   const reason = await stopped;

@@ -1,13 +1,14 @@
 import { describe, type Instant, isTerminal, type RunState } from "@holdpoint/core";
-import type { Agent, Approval, Call, Message, Run, Session, TimelineEntry, Worker } from "@holdpoint/protocol";
+import type { Agent, Assignment, Call, Finding, Message, Run, Service, Session, Worker } from "@holdpoint/protocol";
 import { type RegisteredAgent, type Session as StoredSession, showId } from "@holdpoint/store";
 import type {
-  ApprovalView,
+  AssignmentView,
   AttemptView,
   CallView,
+  FindingView,
   MessageView,
   RunView,
-  TimelineEntry as StoredEntry,
+  ServiceView,
   WorkerView,
 } from "@holdpoint/store/read";
 
@@ -35,6 +36,7 @@ export function showRun(view: RunView, actions: Run["actions"]): Run {
     sessionId: showId("session", run.sessionId),
     agent: run.agent,
     requester: run.requester,
+    submittedBy: run.submittedBy,
     goal: run.goal,
     status: state.status,
     sentence: sentence(view, since),
@@ -45,6 +47,7 @@ export function showRun(view: RunView, actions: Run["actions"]): Run {
     lastCompleted: checkpoint.lastCompleted,
     turn: checkpoint.turn,
     usage: { inputTokens: checkpoint.inputTokens, outputTokens: checkpoint.outputTokens },
+    workedMs: view.workedMs,
     since,
     waitingFor:
       state.waitingFor === null ? null : { ...state.waitingFor, subject: showSubject(state.waitingFor.subject) },
@@ -119,30 +122,6 @@ export function showMessage({ atMs, runId, ...message }: MessageView): Message {
   return { ...message, runId: runId === null ? null : showId("run", runId), at: shown(atMs) };
 }
 
-export function showApproval(view: ApprovalView): Approval {
-  return {
-    id: showId("approval", view.id),
-    runId: showId("run", view.runId),
-    sessionId: showId("session", view.sessionId),
-    requester: view.requester,
-    callId: showId("call", view.callId),
-    tool: view.tool,
-    args: view.args,
-    argsHash: view.argsHash,
-    rule: view.rule,
-    approvers: { roles: [...view.roles], users: [...view.users], excluded: [...view.excluded] },
-    state: view.state,
-    requestedAt: shown(view.requestedAtMs),
-    deadline: shown(view.deadlineMs),
-    onDeadline: view.onDeadline,
-    decidedAt: shown(view.decidedAtMs),
-    decidedBy: view.decidedBy,
-    note: view.note,
-    validUntil: shown(view.validUntilMs),
-    spentAt: shown(view.spentAtMs),
-  };
-}
-
 export function showCall({ atMs, attempts, ...call }: CallView): Call {
   return { ...call, id: showId("call", call.id), at: shown(atMs), attempts: attempts.map(showAttempt) };
 }
@@ -166,29 +145,6 @@ function showAttempt(view: AttemptView): Call["attempts"][number] {
   };
 }
 
-export function showEntry(entry: StoredEntry): TimelineEntry {
-  const at = shown(entry.atMs);
-  switch (entry.kind) {
-    case "transition": {
-      const { kind, seq, from, to, event, reason } = entry;
-      return { kind, at, seq, from, to, event, actor: showActor(entry.actorKind, entry.actorId), reason };
-    }
-    case "step": {
-      const { kind, seq, step, line, body } = entry;
-      return { kind, at, seq, step, line, ...(body === null ? {} : { body }) };
-    }
-    case "decision": {
-      const { kind, approvalId, tool, decision, actorId, note } = entry;
-      const actor = { kind: "approver", id: actorId };
-      return { kind, at, approvalId: showId("approval", approvalId), tool, decision, actor, note };
-    }
-    case "refusal": {
-      const { kind, event, rule, status } = entry;
-      return { kind, at, event, rule, status, actor: showActor(entry.actorKind, entry.actorId) };
-    }
-  }
-}
-
 export function showWorker({ id, startedAtMs, leaseUntilMs, goneAtMs, agents, ...worker }: WorkerView): Worker {
   return {
     ...worker,
@@ -200,6 +156,33 @@ export function showWorker({ id, startedAtMs, leaseUntilMs, goneAtMs, agents, ..
   };
 }
 
+/** The tools without their rules and schemas, which are the operators' business. */
 export function showAgent({ name, version, tools }: RegisteredAgent): Agent {
-  return { name, version, tools };
+  return {
+    name,
+    version,
+    tools: tools.map(({ name: tool, description, effect }) => ({ name: tool, description, effect })),
+  };
+}
+
+export function showAssignment({ grantedAtMs, revokedAtMs, ...assignment }: AssignmentView): Assignment {
+  return { ...assignment, grantedAt: shown(grantedAtMs), revokedAt: shown(revokedAtMs) };
+}
+
+export function showService({ sinceMs, closedUntilMs, ...service }: ServiceView): Service {
+  return { ...service, since: shown(sinceMs), closedUntil: shown(closedUntilMs) };
+}
+
+export function showFinding(view: FindingView): Finding {
+  const { attemptId, runId, callId, workerId, number, settledAtMs, atMs, ...finding } = view;
+  return {
+    ...finding,
+    attemptId: showId("attempt", attemptId),
+    runId: showId("run", runId),
+    callId: showId("call", callId),
+    workerId: showId("worker", workerId),
+    attempt: number,
+    settledAt: shown(settledAtMs),
+    at: shown(atMs),
+  };
 }

@@ -1,20 +1,29 @@
 import { createHash } from "node:crypto";
+import { type AccessRole, isAccessRole, ROLE_PATTERN, USER_PATTERN } from "@holdpoint/protocol";
+import { type Store, syncRoles } from "@holdpoint/store";
 import type { z } from "zod";
 
-/** Somebody who calls: every actor that the api names comes from here. */
-export interface Caller {
+/** Whom a token names, and what its bearer may call at all. */
+export interface Bearer {
   readonly user: string;
+  readonly access: readonly AccessRole[];
+}
+
+/** Somebody who calls: every actor that the api names comes from here. */
+export interface Caller extends Bearer {
+  /** The approver's roles, from the present assignments. */
   readonly roles: readonly string[];
 }
 
 /** A named development token. */
-export interface Token extends Caller {
+export interface Token {
   readonly token: string;
+  readonly user: string;
+  /** `requester` and `operator` are access; every other one is an approver's, and assigned when the api starts. */
+  readonly roles: readonly string[];
 }
 
 const ENTRY = /^([A-Za-z0-9._~-]+)=([^:=]+):(.+)$/;
-const USER = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}$/;
-const ROLE = /^[a-z][a-z0-9_-]{0,49}$/;
 const SHORTEST_TOKEN = 8;
 
 /** Reads `token=user:role,role;token=user:role`; mistakes name an entry by its place, never by its token. */
@@ -39,16 +48,26 @@ function readEntry(entry: string): Token | string {
   const [, token, user, list] = ENTRY.exec(entry) ?? [];
   if (token === undefined || user === undefined || list === undefined) return "must look like token=user:role,role";
   if (token.length < SHORTEST_TOKEN) return `its token needs at least ${SHORTEST_TOKEN} characters`;
-  if (!USER.test(user)) return "its user must be letters, digits and . _ @ + -";
+  if (!USER_PATTERN.test(user)) return "its user must be letters, digits and . _ @ + -";
   const roles = list.split(",").map((role) => role.trim());
-  const bad = roles.find((role) => !ROLE.test(role));
+  const bad = roles.find((role) => !ROLE_PATTERN.test(role));
   return bad === undefined ? { token, user, roles } : "its roles must be lower-case words, separated by commas";
 }
 
-/** Finds the caller that a token names, or null. Tokens are compared by their hashes, so that time tells nothing about them. */
-export function openCallers(tokens: readonly Token[]): (token: string) => Caller | null {
-  const callers = new Map(tokens.map(({ token, user, roles }) => [digest(token), { user, roles }]));
-  return (token) => callers.get(digest(token)) ?? null;
+/** Finds whom a token names, or null. Tokens are compared by their hashes, so that time tells nothing about them. */
+export function openBearers(tokens: readonly Token[]): (token: string) => Bearer | null {
+  const bearers = new Map(
+    tokens.map(({ token, user, roles }) => [digest(token), { user, access: roles.filter(isAccessRole) }]),
+  );
+  return (token) => bearers.get(digest(token)) ?? null;
+}
+
+/** Makes the assignments of approver's roles follow the tokens; what people have granted or revoked stays. */
+export function assignTokenRoles(store: Store, tokens: readonly Token[]): Promise<void> {
+  const grants = tokens.flatMap(({ user, roles }) =>
+    roles.filter((role) => !isAccessRole(role)).map((role) => ({ user, role })),
+  );
+  return syncRoles(store, grants);
 }
 
 function digest(token: string): string {

@@ -1,10 +1,23 @@
 import type { AddressInfo } from "node:net";
 import { type Client, createClient, ProblemError } from "@holdpoint/client";
-import { EMPTY_CHECKPOINT, type RunEvent, type StepBody } from "@holdpoint/core";
+import {
+  type ApprovalRule,
+  canonicalJson,
+  EMPTY_CHECKPOINT,
+  holdOf,
+  type JsonValue,
+  operatorHold,
+  type PendingRequest,
+  type PolicyRule,
+  type RunEvent,
+  type StepBody,
+} from "@holdpoint/core";
 import { openPublisher, type Publisher } from "@holdpoint/queue";
 import {
+  type ApprovalRequest,
   claimRuns,
   commitSteps,
+  hashArgs,
   isUnloaded,
   newId,
   newOperationId,
@@ -19,10 +32,69 @@ import {
 import { findRun, readId } from "@holdpoint/store/read";
 import { createTestDatabase } from "@holdpoint/testkit";
 import { pino } from "pino";
-import { buildApi } from "../src/index.ts";
+import { assignTokenRoles, buildApi } from "../src/index.ts";
 
 export const AGENT = { name: "refunds", version: "1" };
-export const HASH = "hash-1";
+export const TOOL = "send_refund";
+export const ARGS = { amount: "30.00", order: "4411", iban: "NO93 8601 1117 947" };
+export const HASH = hashArgs(TOOL, ARGS);
+
+/** What a manager is asked for unless a test says otherwise. */
+const TERMS: Omit<ApprovalRule, "rule"> = {
+  approvers: { roles: ["manager"], users: [] },
+  quorum: 1,
+  veto: true,
+  fourEyes: true,
+  decisions: ["approve", "approve_with_edits", "reject", "reject_and_abort", "respond", "skip", "escalate"],
+  answerSchema: { type: "object", properties: { refunded: { type: "boolean" } }, required: ["refunded"] },
+  deadlineMs: 60_000,
+  onDeadline: "reject",
+  remindAfterMs: [20_000],
+  escalation: [],
+  validForMs: 60_000,
+};
+
+const RULES: readonly PolicyRule[] = [
+  {
+    name: "too_much",
+    tools: [TOOL],
+    when: [{ argument: "amount", is: ">", value: "1000.00" }],
+    action: "deny",
+    message: "Refunds over 1000.00 are not made here.",
+  },
+  {
+    name: "two_of_finance",
+    tools: [TOOL],
+    when: [{ argument: "amount", is: ">", value: "100.00" }],
+    action: "ask",
+    approval: { ...TERMS, approvers: { roles: ["finance"], users: [] }, quorum: 2 },
+  },
+  {
+    name: "over_limit",
+    tools: [TOOL],
+    when: [{ argument: "amount", is: ">", value: "10.00" }],
+    action: "ask",
+    approval: TERMS,
+  },
+];
+
+const SEND_REFUND = {
+  name: TOOL,
+  description: "Sends a refund",
+  effect: "effect",
+  inputSchema: {
+    type: "object",
+    properties: {
+      amount: { type: "string", pattern: "^[0-9]+\\.[0-9]{2}$" },
+      order: { type: "string" },
+      iban: { type: "string" },
+    },
+    required: ["amount", "order", "iban"],
+    additionalProperties: false,
+  },
+  rules: RULES,
+  presentation: { redact: ["iban"], amount: null, risk: { level: "high", reversible: false } },
+} as const;
 
 const TOKENS = [
   { token: "alice-token", user: "alice", roles: ["requester"] },
@@ -30,7 +102,17 @@ const TOKENS = [
   { token: "bob-token", user: "bob", roles: ["requester"] },
   { token: "mona-token", user: "mona", roles: ["manager"] },
   { token: "max-token", user: "max", roles: ["manager"] },
+  { token: "fay-token", user: "fay", roles: ["finance"] },
+  { token: "finn-token", user: "finn", roles: ["finance"] },
+  { token: "carl-token", user: "carl", roles: ["requester"] },
   { token: "olga-token", user: "olga", roles: ["operator"] },
+];
+
+/** Bank signs with either: it is changing its secret. */
+export const SECRETS = [
+  { source: "bank", secret: "bank-secret-old-1" },
+  { source: "bank", secret: "bank-secret-new-2" },
+  { source: "post", secret: "post-secret-only-3" },
 ];
 
 /** An api that listens, on a database and a queue of its own. */
@@ -50,10 +132,11 @@ export async function openTestApi(options: { publisher?: Publisher } = {}): Prom
   stack.defer(() => publisher[Symbol.asyncDispose]());
   const logged: string[] = [];
   const log = pino({ level: "info" }, { write: (line) => logged.push(line) });
-  const app = await buildApi({ store, publisher, tokens: TOKENS, log });
+  await assignTokenRoles(store, TOKENS);
+  const app = await buildApi({ store, publisher, tokens: TOKENS, callbackSecrets: SECRETS, log });
   await app.listen({ host: "127.0.0.1", port: 0 });
   stack.defer(() => app.close());
-  await registerAgent(store, { ...AGENT, tools: [] });
+  await registerAgent(store, { ...AGENT, tools: [SEND_REFUND] });
   // A server that listens on TCP has an address of this form.
   const baseUrl = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   return {
@@ -65,11 +148,11 @@ export async function openTestApi(options: { publisher?: Publisher } = {}): Prom
   };
 }
 
-/** A run of alice's that is queued. */
-export async function aRun(api: TestApi, goal = "refund order 4411") {
-  const alice = api.as("alice-token");
-  const session = await alice.createSession();
-  return alice.submitRun({ sessionId: session.id, agent: AGENT, goal });
+/** A run that is queued, of alice's unless another token is given. */
+export async function aRun(api: TestApi, goal = "refund order 4411", token = "alice-token") {
+  const requester = api.as(token);
+  const session = await requester.createSession();
+  return requester.submitRun({ sessionId: session.id, agent: AGENT, goal });
 }
 
 /** The stored form of a run's shown id. */
@@ -97,7 +180,12 @@ export async function claim(store: Store, runId: string) {
     mayTakeSuspect: true,
   });
   if (claimed === undefined || isUnloaded(claimed)) throw new Error(`${runId} was not claimed`);
-  return { workerId, epoch: claimed.run.epoch };
+  return {
+    workerId,
+    epoch: claimed.run.epoch,
+    policyRevision: claimed.policyRevision,
+    requester: claimed.run.requester,
+  };
 }
 
 export type Claim = Awaited<ReturnType<typeof claim>>;
@@ -142,7 +230,16 @@ export async function end(store: Store, runId: string, { workerId }: Claim): Pro
 }
 
 /** The model asks for a refund; gives the call's stored id. */
-export async function callForRefund(store: Store, runId: string, { workerId, epoch }: Claim): Promise<string> {
+export async function callForRefund(
+  store: Store,
+  runId: string,
+  {
+    workerId,
+    epoch,
+    terms = null,
+    args = ARGS,
+  }: Pick<Claim, "workerId" | "epoch"> & { terms?: ApprovalRule | null; args?: JsonValue },
+): Promise<string> {
   const callId = newId();
   const reply: StepBody = {
     kind: "model_reply",
@@ -165,25 +262,47 @@ export async function callForRefund(store: Store, runId: string, { workerId, epo
         turn: 1,
         ordinal: 0,
         toolCallId: "call_1",
-        tool: "send_refund",
-        args: { amount: "30.00" },
-        argsHash: HASH,
+        tool: TOOL,
+        args,
+        argsHash: hashArgs(TOOL, args),
         operationId: newOperationId(),
-        effect: { kind: "effect", keyValidForMs: 1_000, lookUpSettlesWithinMs: null, equalCallsAreDistinct: false },
-        verdict: { kind: "allowed" },
+        effect: {
+          kind: "effect",
+          keyValidForMs: 1_000,
+          lookUpSettlesWithinMs: null,
+          equalCallsAreDistinct: false,
+          settlement: null,
+        },
+        verdict: terms === null ? { kind: "allowed" } : { kind: "needs_approval", approval: terms },
         timeoutMs: 10_000,
         retries: 1,
+        throttledForMs: 60_000,
+        service: "bank",
       },
     ],
   });
   return callId;
 }
 
+/** The owner waits for an operator, for this reason. */
+export async function waitForOperator(
+  store: Store,
+  runId: string,
+  { workerId, reason, subject }: { workerId: string; reason: string; subject: string | null },
+) {
+  await move(store, { runId, workerId, event: { type: "Held", hold: operatorHold(reason, subject) } });
+}
+
 /** The owner starts the call; gives the attempt's stored id. */
-export async function startRefund(store: Store, runId: string, { callId, ...owner }: Claim & { callId: string }) {
+export async function startRefund(
+  store: Store,
+  runId: string,
+  { callId, workerId, epoch, policyRevision }: Omit<Claim, "requester"> & { callId: string },
+) {
   const attemptId = newId();
   await commit(store, runId, {
-    ...owner,
+    workerId,
+    epoch,
     stepSeq: 1,
     steps: [],
     start: {
@@ -191,14 +310,17 @@ export async function startRefund(store: Store, runId: string, { callId, ...owne
       attemptId,
       deadlineMs: 10_000,
       externalRef: "op_1",
-      approval: null,
+      argsHash: HASH,
+      approvalId: null,
+      policyRevision,
       supersedes: null,
     },
   });
   return attemptId;
 }
 
-async function commit(
+/** The owner stores progress. */
+export async function commit(
   store: Store,
   runId: string,
   part: Omit<
@@ -219,45 +341,58 @@ async function commit(
   if (result instanceof Error || result?.result !== "taken") throw new Error(`not taken: ${JSON.stringify(result)}`);
 }
 
-/** A run of alice's that waits for a manager; gives the request's shown id. */
-export async function aWaitingRun(api: TestApi, options: { deadlineMs?: number; users?: string[] } = {}) {
-  const run = await aRun(api);
-  const owner = await claim(api.store, run.id);
-  const callId = await callForRefund(api.store, run.id, owner);
-  const approvalId = newId();
-  const deadlineMs = options.deadlineMs ?? 60_000;
+/** What a test asks for in another way than usual. */
+export interface Wanted {
+  readonly terms?: Partial<ApprovalRule>;
+  readonly args?: JsonValue;
+  readonly request?: Partial<ApprovalRequest["request"]>;
+  /** Whose run it is. */
+  readonly token?: string;
+}
+
+/** A run that waits for a manager, of alice's unless another token is given; gives the request's shown id. */
+export async function aWaitingRun(api: TestApi, wanted: Wanted = {}) {
+  const run = await aRun(api, undefined, wanted.token);
+  return { runId: run.id, ...(await waitForApproval(api, run.id, wanted)) };
+}
+
+/** The run's owner asks for an approval and gives the run back. */
+export async function waitForApproval(api: TestApi, runId: string, { terms, args = ARGS, request }: Wanted = {}) {
+  const owner = await claim(api.store, runId);
+  const rule: ApprovalRule = { rule: "over_limit", ...TERMS, ...terms };
+  const callId = await callForRefund(api.store, runId, { ...owner, terms: rule, args });
+  const id = newId();
+  const asked: PendingRequest = { id, callId, terms: rule, level: 0, extended: false, deadlineMs: 0 };
   await move(api.store, {
-    runId: run.id,
+    runId,
     workerId: owner.workerId,
-    event: {
-      type: "Held",
-      hold: {
-        kind: "approval",
-        waitingFor: { kind: "approvers", principal: "role:manager", subject: callId, reason: "over_limit" },
-        deadline: { inMs: deadlineMs },
-        onDeadline: "reject",
-      },
-    },
+    event: { type: "Held", hold: { ...holdOf([asked]), deadline: { inMs: rule.deadlineMs } } },
     writes: {
       requests: [
         {
-          id: approvalId,
+          id,
           callId,
-          tool: "send_refund",
-          args: '{"amount":"30.00"}',
-          argsHash: HASH,
-          rule: "over_limit",
-          roles: ["manager"],
-          users: options.users ?? [],
-          excluded: ["alice"],
-          deadlineMs,
-          onDeadline: "reject",
-          validForMs: 60_000,
+          tool: TOOL,
+          args: canonicalJson(args),
+          argsHash: hashArgs(TOOL, args),
+          terms: rule,
+          request: {
+            redactedArgs: { amount: "30.00", order: "4411", iban: "[redacted]" },
+            modelReason: "The parcel never came",
+            amount: { minor: "3000", currency: "EUR" },
+            risk: { level: "high", reversible: false },
+            evidence: [{ tool: "find_order", result: "succeeded", excerpt: "paid 30.00" }],
+            editSchema: SEND_REFUND.inputSchema,
+            ...request,
+          },
+          excluded: rule.fourEyes ? [owner.requester] : [],
+          editedBy: null,
+          approval: null,
         },
       ],
     },
   });
-  return { runId: run.id, approvalId: showId("approval", approvalId) };
+  return { callId, approvalId: showId("approval", id), storedId: id };
 }
 
 /** The problem that a call must have been answered with. */

@@ -24,6 +24,7 @@ describe("readConfig", () => {
       host: "127.0.0.1",
       port: 4080,
       tokens: [{ token: "alice-token", user: "alice", roles: ["requester"] }],
+      callbackSecrets: [],
       pooled: false,
       logLevel: "info",
     });
@@ -73,5 +74,26 @@ describe("readConfig", () => {
     const message = mistakes({ HOLDPOINT_API_TOKENS: tokens });
     expect(message).toContain(`HOLDPOINT_API_TOKENS ${mistake}`);
     expect(message).not.toMatch(/alice-token|short=/);
+  });
+
+  test("reads secrets for reports, two for a source that changes them", () => {
+    const secrets = "bank=s3cret=with=equals; post=another-secret-1;bank=a-newer-secret-2;";
+    expect(readConfig({ ...VALID, HOLDPOINT_CALLBACK_SECRETS: secrets }).callbackSecrets).toEqual([
+      { source: "bank", secret: "s3cret=with=equals" },
+      { source: "post", secret: "another-secret-1" },
+      { source: "bank", secret: "a-newer-secret-2" },
+    ]);
+  });
+
+  test.each([
+    ["bank", "entry 1: must look like source=secret"],
+    ["bank=too-short-sec", "entry 1: its secret needs at least 16 characters"],
+    ["post=long-enough-secret;Bank=long-enough-secret", "entry 2: its source must be"],
+    ["bank=has spaces in the secret", "entry 1: its secret must be visible"],
+    ["b=long-enough-secret;b=long-enough-secre2;b=long-enough-secre3", "has more than 2 secrets for b"],
+  ])("refuses the secrets %j, and does not tell them", (secrets, mistake) => {
+    const message = mistakes({ HOLDPOINT_CALLBACK_SECRETS: secrets });
+    expect(message).toContain(`HOLDPOINT_CALLBACK_SECRETS ${mistake}`);
+    expect(message).not.toMatch(/too-short-sec|long-enough|has spaces in/);
   });
 });

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { createClient } from "@holdpoint/client";
-import { openStore } from "@holdpoint/store";
+import { openStore, rolesOf } from "@holdpoint/store";
 import { createTestDatabase, type TestDatabase, waitFor } from "@holdpoint/testkit";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 
@@ -135,6 +135,8 @@ describe("a running api", () => {
     onTestFinished(() => store[Symbol.asyncDispose]());
     const alice = createClient({ baseUrl: `http://127.0.0.1:${port}`, token: "alice-token" });
     expect(await alice.showReadiness()).toMatchObject({ postgres: "ok" });
+    expect(await rolesOf(store, "mona")).toEqual(["manager"]);
+    expect(await rolesOf(store, "alice")).toEqual([]);
     const blocker = await store.pool.connect();
     await blocker.query("begin; lock table holdpoint.sessions in access exclusive mode");
     const creating = alice.createSession();

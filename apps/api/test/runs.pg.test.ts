@@ -81,7 +81,9 @@ describe("submitting", () => {
     );
     expect(problem).toMatchObject({ status: 422, code: "agent_unknown" });
     expect(problem.message).toContain('There is no agent "refunds" version "9". Registered: "refunds" version "1".');
-    expect(await alice().listAgents()).toEqual({ items: [{ ...AGENT, tools: [] }] });
+    expect(await alice().listAgents()).toEqual({
+      items: [{ ...AGENT, tools: [{ name: "send_refund", description: "Sends a refund", effect: "effect" }] }],
+    });
   });
 
   test("is not for those who only approve", async () => {
@@ -149,7 +151,9 @@ describe("who sees what", () => {
   });
 
   test("who is named in a request sees it, and its run, without any other part", async () => {
-    const { runId, approvalId } = await aWaitingRun(api, { users: ["bob"] });
+    const { runId, approvalId } = await aWaitingRun(api, {
+      terms: { approvers: { roles: ["manager"], users: ["bob"] } },
+    });
     expect(await bob().showRun({ runId })).toMatchObject({ actions: { decide: null, cancel: "not_yours_to_raise" } });
     expect((await bob().listRuns()).items.map(({ id }) => id)).toEqual([runId]);
     expect((await bob().listApprovals({ mine: true })).items.map(({ id }) => id)).toEqual([approvalId]);
@@ -318,6 +322,14 @@ describe("what is asked of a run", () => {
       { attempts: [{ state: "happened", externalRef: "re_1", settledBy: "person:olga" }] },
     ]);
   });
+});
+
+test("the timeline's payloads are kept from approvers without a part in the run, and shown to those who have one", async () => {
+  const { runId } = await aWaitingRun(api);
+  const seenBy = async (token: string) => JSON.stringify(await api.as(token).showTimeline({ runId, payloads: true }));
+  expect(await seenBy("fay-token")).not.toContain("SECRET-PAYLOAD");
+  expect(await seenBy("mona-token")).toContain("SECRET-PAYLOAD");
+  expect(await seenBy("olga-token")).toContain("SECRET-PAYLOAD");
 });
 
 test("the timeline has no payloads unless they are asked for, and the log never", async () => {

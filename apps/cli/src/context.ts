@@ -8,6 +8,8 @@ export interface World {
   readonly out: Output;
   readonly err: (text: string) => void;
   readonly now: () => Date;
+  /** The text of a file that an option names. */
+  readonly readText: (path: string) => Promise<string>;
   /** Starts an entry point of another app in the place of this process; gives its exit code. */
   readonly startApp: (entry: string, args: readonly string[]) => Promise<number>;
 }
@@ -27,6 +29,7 @@ Environment:
   HOLDPOINT_API_URL   where the api listens (${DEFAULT_URL})
   HOLDPOINT_TOKEN     names you; required by everything that asks the api
   NO_COLOR            no colours, also on a terminal
+  COLUMNS             the width of lines where the output is no terminal (120)
 `;
 
 /** A client for the environment's server and token. @throws {UsageError} one of them is missing or wrong. */

@@ -2,6 +2,9 @@ import { ProblemError } from "@holdpoint/client";
 import { Command, CommanderError } from "commander";
 import { approvalsCommand } from "./commands/approvals.ts";
 import { appCommands } from "./commands/apps.ts";
+import { assignmentsCommand } from "./commands/assignments.ts";
+import { findingsCommand, servicesCommand } from "./commands/on-call.ts";
+import { rulesCommand } from "./commands/rules.ts";
 import { answerCommand, runsCommand } from "./commands/runs.ts";
 import { workersCommand } from "./commands/workers.ts";
 import { ENVIRONMENT_HELP, type World } from "./context.ts";
@@ -33,12 +36,23 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
   }
 }
 
+const COMMANDS = [
+  runsCommand,
+  approvalsCommand,
+  answerCommand,
+  rulesCommand,
+  assignmentsCommand,
+  servicesCommand,
+  findingsCommand,
+  workersCommand,
+];
+
 function buildProgram(world: World, end: (exitCode: number) => void): Command {
   const program = new Command("holdpoint")
     .description("Holdpoint: agent runs that wait for people")
     .enablePositionalOptions()
     .addHelpText("after", `${ENVIRONMENT_HELP}${EXIT_CODES_HELP}`);
-  const commands = [runsCommand, approvalsCommand, answerCommand, workersCommand].map((make) => make(world));
+  const commands = COMMANDS.map((make) => make(world));
   for (const command of [...commands, ...appCommands(world, end)]) program.addCommand(command);
   for (const command of [program, ...descendants(program)]) {
     command

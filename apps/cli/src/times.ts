@@ -11,6 +11,11 @@ export function relative(iso: string, now: Date): string {
   return aheadMs > 0 ? `in ${amount}` : `${amount} ago`;
 }
 
+/** A length of time in words: `1 s`, `5 min`, `23 h`; rounded down. */
+export function duration(milliseconds: number): string {
+  return amountOf(milliseconds) ?? "less than 1 s";
+}
+
 /** A local instant: `2026-11-30 14:10:26`. */
 export function local(iso: string): string {
   const at = new Date(iso);

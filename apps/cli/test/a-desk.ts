@@ -1,22 +1,30 @@
 import type { AddressInfo } from "node:net";
-import { buildApi } from "@holdpoint/api";
+import { assignTokenRoles, buildApi } from "@holdpoint/api";
 import { openPublisher } from "@holdpoint/queue";
 import { type Agent, createWorker, defineAgent, defineTool, ToolError } from "@holdpoint/runtime";
-import { openStore } from "@holdpoint/store";
+import { openStore, type Store } from "@holdpoint/store";
 import { createTestDatabase, scriptedModel } from "@holdpoint/testkit";
 import { pino } from "pino";
 import { z } from "zod";
 
-export const TOKENS = { alice: "alice-token", mona: "mona-token", max: "max-token", olga: "olga-token" } as const;
+export const TOKENS = {
+  alice: "alice-token",
+  mona: "mona-token",
+  max: "max-token",
+  fay: "fay-token",
+  finn: "finn-token",
+  olga: "olga-token",
+} as const;
 
 /** An api that listens and a worker that works, on a database of their own. */
 export interface Desk extends AsyncDisposable {
   readonly baseUrl: string;
+  readonly store: Store;
 }
 
 /**
- * An agent that does what its goal says: `pay` needs a manager, `ask` asks which order is meant, `break` ends up with
- * an operator.
+ * An agent that does what its goal says: `pay` needs a manager, or two of finance if it is `much`, `ask` asks which
+ * order is meant, `break` ends up with an operator.
  */
 export async function openDesk(): Promise<Desk> {
   const stack = new AsyncDisposableStack();
@@ -39,22 +47,42 @@ export async function openDesk(): Promise<Desk> {
     { token: TOKENS.alice, user: "alice", roles: ["requester"] },
     { token: TOKENS.mona, user: "mona", roles: ["manager"] },
     { token: TOKENS.max, user: "max", roles: ["manager"] },
+    { token: TOKENS.fay, user: "fay", roles: ["finance"] },
+    { token: TOKENS.finn, user: "finn", roles: ["finance"] },
     { token: TOKENS.olga, user: "olga", roles: ["operator"] },
   ];
+  await assignTokenRoles(store, tokens);
   const app = await buildApi({ store, publisher, tokens, log });
   stack.defer(() => app.close());
   await app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = app.server.address() as AddressInfo; // a TCP server's address
-  return { baseUrl: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  return { store, baseUrl: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
+
+/** What a model might write to whoever has to decide: it moves no cursor and imitates nothing. */
+const DOUBTFUL = "It is \u001b[32mapproved\u001b[0m already.\nState           approved";
+
+const FINANCE = { roles: ["finance"], deadlineMs: 7_200_000 };
 
 function clerk(): Agent {
   const pay = defineTool({
     name: "pay",
     description: "Pays",
-    input: z.object({ amount: z.string() }),
+    input: z.object({ amount: z.string().regex(/^\d+\.\d\d$/), iban: z.string().default("NO93 8601") }),
     effect: { key: { validForMs: 60_000 } },
-    approval: () => ({ rule: "over_limit", roles: ["manager"] }),
+    rules: [
+      { name: "never", when: [{ argument: "amount", is: ">", value: "9999.00" }], deny: "That is too much to pay." },
+      {
+        name: "much_money",
+        when: [{ argument: "amount", is: ">", value: "1000.00" }],
+        ask: { roles: ["finance"], quorum: 2 },
+      },
+      {
+        name: "over_limit",
+        ask: { roles: ["manager"], answer: z.object({ paid: z.string() }), escalation: [FINANCE] },
+      },
+    ],
+    presentation: { redact: ["iban"], risk: { level: "high", reversible: false } },
     execute: async ({ amount }) => ({ paid: amount }),
   });
   const fail = defineTool({
@@ -72,6 +100,7 @@ function clerk(): Agent {
       const said = JSON.stringify(prompt.filter(({ role }) => role === "user"));
       if (said.includes("ask")) return { text: "Which order?" };
       if (said.includes("break")) return { calls: [{ tool: "fail", input: {} }] };
+      if (said.includes("much")) return { text: DOUBTFUL, calls: [{ tool: "pay", input: { amount: "1200.00" } }] };
       return { calls: [{ tool: "pay", input: { amount: "120.00" } }] };
     },
     { text: "It is done." },

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { coloursFor } from "../src/colours.ts";
 import type { World } from "../src/context.ts";
 import { runCli } from "../src/run-cli.ts";
@@ -26,6 +27,7 @@ export async function run(argv: readonly string[], given: Partial<World> = {}): 
       err += text;
     },
     now: () => new Date(),
+    readText: async (path) => readFile(path, "utf8"),
     startApp: async () => 0,
     ...given,
   };

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "./a-world.ts";
 
 const TOKEN = "alice-dev-token";
+const DENY = ["rules", "deny", "x", "--tool", "pay", "--message", "m", "--reason", "r"];
 const RUN = `run_${"0".repeat(26)}`;
 
 const server = createServer((_, response) => response.end("<html>a web page</html>"));
@@ -31,6 +32,18 @@ describe("wrong usage ends with 2 and says what is wrong", () => {
     [["approvals", "list", "--state", "maybe"], 'no state "maybe"'],
     [["approvals", "reject", "apr_1"], "--note"],
     [["answer", RUN, "yes", "--hold", "x"], "--hold"],
+    [["approvals", "edit", "apr_1", "--yes"], "--args"],
+    [["approvals", "edit", "apr_1", "--yes", "--args", "{"], "--args must be JSON"],
+    [["approvals", "edit", "apr_1", "--yes", "--args", "@/no/such/file"], "cannot be read (ENOENT)"],
+    [["approvals", "respond", "apr_1", "--yes"], "--answer"],
+    [["approvals", "abort", "apr_1"], "--note"],
+    [["rules", "test", "clerk@1", "pay"], "--args"],
+    [["rules", "test", "clerk", "pay", "--args", "{}"], "like refund-desk@1"],
+    [["rules", "deny", "x", "--tool", "pay", "--reason", "y"], "--message"],
+    [[...DENY, "--when", "amount"], "must be an argument, one of"],
+    [[...DENY, "--when", "amount ~ 3"], "must be an argument, one of"],
+    [[...DENY, "--when", "amount in 3"], "needs a list"],
+    [[...DENY, "--when", "amount = {"], "neither JSON nor a plain word"],
   ])("%j", async (argv, said) => {
     const { exitCode, out, err } = await run(argv, { env: { HOLDPOINT_TOKEN: TOKEN } });
     expect({ exitCode, out }).toEqual({ exitCode: 2, out: "" });

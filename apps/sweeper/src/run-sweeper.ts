@@ -28,6 +28,7 @@ export async function runSweeper(options: SweeperOptions, stop: AbortSignal): Pr
     // The ids of repairs may be the same on two sweepers: then the queue keeps one of them, which is enough.
     const context = { ...options, number: Math.floor(Date.now() / REPAIR_EVERY_MS) };
     for (const sweep of MOVING) await pass(sweep, context, options.log);
+    if (stop.aborted) break;
     waking ??= Promise.all(WAKING.map((sweep) => pass(sweep, context, options.log))).finally(() => {
       waking = null;
     });

@@ -1,4 +1,4 @@
-import type { Hold, RunEvent } from "@holdpoint/core";
+import type { ApprovalRule, Hold, RunEvent } from "@holdpoint/core";
 import type { Publisher } from "@holdpoint/queue";
 import {
   type ApprovalRequest,
@@ -42,7 +42,7 @@ beforeAll(async () => {
 // What one test leaves is no candidate of the next.
 beforeEach(async () => {
   await store.pool.query(
-    "truncate holdpoint.runs, holdpoint.transitions, holdpoint.steps, holdpoint.approvals, holdpoint.inbox, holdpoint.calls, holdpoint.attempts cascade",
+    "truncate holdpoint.runs, holdpoint.transitions, holdpoint.steps, holdpoint.approvals, holdpoint.reminders, holdpoint.inbox, holdpoint.calls, holdpoint.attempts cascade",
   );
 });
 afterEach(async () => {
@@ -119,16 +119,29 @@ function hold(kind: Hold["kind"], onDeadline: Hold["onDeadline"], inMs = MINUTE_
   return { type: "Held", hold: { kind, waitingFor, deadline: { inMs }, onDeadline } };
 }
 
-function request(deadlineMs: number, onDeadline: ApprovalRequest["onDeadline"] = "reject"): ApprovalRequest {
-  const terms = {
+function request(
+  deadlineMs: number,
+  onDeadline: ApprovalRule["onDeadline"] = "reject",
+  more: Partial<ApprovalRule> = {},
+) {
+  const terms: ApprovalRule = {
     rule: "r",
-    roles: ["manager"],
-    users: [],
-    excluded: [],
+    approvers: { roles: ["manager"], users: [] },
+    quorum: 1,
+    veto: true,
+    fourEyes: true,
+    decisions: ["approve", "reject"],
+    answerSchema: null,
+    deadlineMs,
     onDeadline,
+    remindAfterMs: [],
+    escalation: [],
     validForMs: MINUTE_MS,
+    ...more,
   };
-  return { id: newId(), callId: newId(), tool: "pay", args: "{}", argsHash: "h", deadlineMs, ...terms };
+  const shown = { redactedArgs: {}, modelReason: null, amount: null, risk: null, evidence: [], editSchema: null };
+  const call = { callId: newId(), tool: "pay", args: "{}", argsHash: "h" };
+  return { id: newId(), ...call, terms, request: shown, excluded: [], editedBy: null, approval: null };
 }
 
 const load = async (runId: string): Promise<LoadedRun> => {
@@ -144,6 +157,14 @@ async function eventsOf(runId: string): Promise<readonly string[]> {
     [runId],
   );
   return rows.map(({ event }) => event);
+}
+
+async function reasonsOf(runId: string): Promise<readonly (string | null)[]> {
+  const { rows } = await store.pool.query<{ reason: string | null }>(
+    "select reason from holdpoint.transitions where run_id = $1 order by seq",
+    [runId],
+  );
+  return rows.map(({ reason }) => reason);
 }
 
 interface Kind {
@@ -277,6 +298,67 @@ describe("deadlines", () => {
     expect((await load(runId)).unread.map(({ body }) => body)).toEqual([{ kind: "no_answer" }]);
   });
 
+  test("a timer that has run out: the run goes on, and is told nothing", async () => {
+    const runId = await moved(hold("dependency", "continue"));
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    await sweep("pass-deadlines");
+    const after = await load(runId);
+    expect([after.run.state.status, after.unread]).toEqual(["queued", []]);
+  });
+
+  test("an approval that is passed on waits for the next level, then for an operator", async () => {
+    const escalation = [{ approvers: { roles: ["director"], users: [] }, deadlineMs: 2 * MINUTE_MS }];
+    const runId = await moved(hold("approval", "escalate"), {
+      requests: [request(MINUTE_MS, "escalate", { escalation })],
+    });
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    expect(await sweep("pass-deadlines")).toEqual({ found: 1, moved: 1, errors: [] });
+    const after = await load(runId);
+    expect(after.run.state).toMatchObject({
+      status: "waiting_approval",
+      waitingFor: { principal: "role:director" },
+      waitDeadline: { at: after.approvals[0]?.deadlineMs },
+    });
+    expect(after.approvals).toMatchObject([{ state: "pending", level: 1 }]);
+    expect(await sweep("pass-deadlines")).toEqual(NOTHING);
+    await moveClock(database.url, 4 * MINUTE_MS);
+    await sweep("pass-deadlines");
+    expect((await load(runId)).run.state).toMatchObject({ status: "waiting_operator" });
+    expect(await reasonsOf(runId)).toEqual([null, null, null, "escalate", "operator"]);
+  });
+
+  test("a hold that is due ahead of its requests waits for them, and the history claims nothing", async () => {
+    const runId = await moved(hold("approval", "extend"), { requests: [request(2 * MINUTE_MS, "extend")] });
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    expect((await sweep("pass-deadlines")).moved).toBe(1);
+    const { run, approvals } = await load(runId);
+    expect(approvals).toMatchObject([{ state: "pending", extended: false }]);
+    expect(run.state).toMatchObject({ status: "waiting_approval", waitDeadline: { at: approvals[0]?.deadlineMs } });
+    expect(await reasonsOf(runId)).toEqual([null, null, null, "deadline"]);
+  });
+
+  test("an approval is extended once, then it expires", async () => {
+    const runId = await moved(hold("approval", "extend"), { requests: [request(MINUTE_MS, "extend")] });
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    await sweep("pass-deadlines");
+    expect((await load(runId)).approvals).toMatchObject([{ state: "pending", extended: true }]);
+    await moveClock(database.url, 3 * MINUTE_MS);
+    await sweep("pass-deadlines");
+    const after = await load(runId);
+    expect([after.run.state.status, after.approvals[0]?.state]).toEqual(["queued", "expired"]);
+    expect(await reasonsOf(runId)).toEqual([null, null, null, "extend", "reject"]);
+  });
+
+  test("an approval that aborts ends the run with all its requests", async () => {
+    const requests = [request(MINUTE_MS, "abort"), request(3 * MINUTE_MS)];
+    const runId = await moved(hold("approval", "abort"), { requests });
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    await sweep("pass-deadlines");
+    const after = await load(runId);
+    expect(after.run.state).toMatchObject({ status: "cancelled", endReason: "aborted" });
+    expect(after.approvals.map(({ state }) => state)).toEqual(["expired", "withdrawn"]);
+  });
+
   test("an approval whose rule asks an operator: the request is withdrawn, and an operator is asked", async () => {
     const runId = await moved(hold("approval", "operator"), { requests: [request(MINUTE_MS, "operator")] });
     await moveClock(database.url, MINUTE_MS + 1_000);
@@ -302,6 +384,17 @@ describe("deadlines", () => {
     expect(after.run.state.status).toBe(status);
   });
 
+  test("of two that are due, the one that asks an operator is what the operator is asked about", async () => {
+    const requests = [request(MINUTE_MS), request(MINUTE_MS + 1, "operator")];
+    const runId = await moved(hold("approval", "reject"), { requests });
+    await moveClock(database.url, 2 * MINUTE_MS);
+    await sweep("pass-deadlines");
+    expect((await load(runId)).run.state.waitingFor).toMatchObject({
+      reason: "deadline_passed",
+      subject: requests[1]?.callId,
+    });
+  });
+
   test("a request that asks an operator does not wait for the others: they are withdrawn with it", async () => {
     const requests = [request(MINUTE_MS, "operator"), request(3 * MINUTE_MS)];
     const runId = await moved(hold("approval", "reject"), { requests });
@@ -324,6 +417,38 @@ describe("deadlines", () => {
     expect(await sweep("pass-deadlines")).toEqual({ found: 1, moved: 1, errors: [] });
     expect(await sweep("pass-deadlines")).toEqual(NOTHING);
     expect(await statusOf(runId)).toBe("waiting_operator");
+  });
+});
+
+describe("remind-approvers", () => {
+  const stages = { remindAfterMs: [MINUTE_MS, 2 * MINUTE_MS] };
+  const asking = () =>
+    moved(hold("approval", "reject", 9 * MINUTE_MS), { requests: [request(9 * MINUTE_MS, "reject", stages)] });
+
+  test("makes what is due, once, and moves no run", async () => {
+    const runId = await asking();
+    expect(await sweep("remind-approvers")).toEqual(NOTHING);
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    expect(await sweep("remind-approvers")).toEqual({ found: 1, moved: 1, errors: [] });
+    expect(await sweep("remind-approvers")).toEqual(NOTHING);
+    expect(await eventsOf(runId)).toEqual(["Submitted", "Claimed", "Held"]);
+  });
+
+  test("two sweepers at once make each reminder once, within their limits", async () => {
+    for (let n = 0; n < 5; n += 1) await asking();
+    await moveClock(database.url, MINUTE_MS + 1_000);
+    const [first, second] = await Promise.all([
+      sweep("remind-approvers", { limit: 2 }),
+      sweep("remind-approvers", { limit: 2 }),
+    ]);
+    expect(Math.max(first.moved, second.moved)).toBeLessThanOrEqual(2);
+    const rest = await sweep("remind-approvers");
+    expect(first.moved + second.moved + rest.moved).toBe(5);
+  });
+
+  test("comes after the deadlines in a pass: who is late is not reminded any more", async () => {
+    const names = MOVING.map(({ name }) => name);
+    expect(names.indexOf("remind-approvers")).toBeGreaterThan(names.indexOf("pass-deadlines"));
   });
 });
 

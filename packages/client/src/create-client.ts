@@ -1,4 +1,13 @@
-import { type Parsed, Problem, type Reply, ROUTES, type Route, type RouteName, type Routes } from "@holdpoint/protocol";
+import {
+  namesOf,
+  type Parsed,
+  Problem,
+  type Reply,
+  ROUTES,
+  type Route,
+  type RouteName,
+  type Routes,
+} from "@holdpoint/protocol";
 import type { z } from "zod";
 import { NoReplyError, ProblemError } from "./errors.ts";
 
@@ -96,9 +105,10 @@ function request(
 }
 
 /** The part of an input that a schema knows; what is undefined is left out. */
-function pick(schema: z.ZodObject | undefined, input: Loose): Loose {
-  const names = Object.keys(schema?.shape ?? {});
-  return Object.fromEntries(names.flatMap((name) => (input[name] === undefined ? [] : [[name, input[name]]])));
+function pick(schema: Route["body"], input: Loose): Loose {
+  return Object.fromEntries(
+    namesOf(schema).flatMap((name) => (input[name] === undefined ? [] : [[name, input[name]]])),
+  );
 }
 
 async function read(response: Response, route: Route): Promise<unknown> {

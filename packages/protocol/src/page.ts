@@ -6,7 +6,11 @@ export const MAX_LIMIT = 200;
 /** The part of a list that is wanted. */
 export const pageQuery = {
   limit: z.coerce.number().int().min(1).max(MAX_LIMIT).default(50).describe("How many at most"),
-  cursor: z.string().min(1).max(200).optional().describe("The `next` of the page before"),
+  cursor: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,300}$/, { error: "must be the `next` of the page before" })
+    .optional()
+    .describe("The `next` of the page before"),
 };
 
 /** A part of a list; `next` is the cursor of the part after it, null at the end. */
@@ -21,3 +25,6 @@ export const listOf = <Item extends z.ZodType<unknown, string>>(item: Item) =>
     .transform((text) => text.split(","))
     .pipe(z.array(item).max(20))
     .describe("Several are separated by commas");
+
+/** A switch in a query, off unless it is given. */
+export const flag = z.stringbool().default(false);

@@ -3,6 +3,7 @@ import { z } from "zod";
 /** What went wrong, as a program may branch on it. */
 export const PROBLEM_CODES = [
   "refused",
+  "invalid_decision",
   "invalid_request",
   "malformed_body",
   "body_too_large",
@@ -37,7 +38,7 @@ export const Problem = z
     mistakes: z
       .array(z.object({ path: z.string(), message: z.string() }))
       .optional()
-      .describe("For `invalid_request`: everything that is wrong"),
+      .describe("For `invalid_request` and `invalid_decision`: everything that is wrong"),
   })
   .meta({ id: "Problem" });
 

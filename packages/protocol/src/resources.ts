@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { ApprovalId, CallId, Instant, RunId, SessionId, WorkerId } from "./ids.ts";
-import { Json } from "./json.ts";
-import { AgentRef, Run } from "./run.ts";
+import { Instant, RunId, SessionId, WorkerId } from "./ids.ts";
+import { AgentRef } from "./run.ts";
 
 /** One conversation. */
 export const Session = z.object({ id: SessionId, requester: z.string(), createdAt: Instant }).meta({ id: "Session" });
@@ -19,43 +18,6 @@ export const Message = z
   })
   .meta({ id: "Message" });
 export type Message = z.output<typeof Message>;
-
-export const ApprovalState = z.enum(["pending", "approved", "rejected", "expired", "withdrawn", "spent"]);
-
-/** An approval request as the person who decides it must see it. */
-export const Approval = z
-  .object({
-    id: ApprovalId,
-    runId: RunId,
-    sessionId: SessionId,
-    requester: z.string(),
-    callId: CallId,
-    tool: z.string(),
-    args: Json.describe("The arguments as they will run"),
-    argsHash: z.string().describe("Send it back with the decision: it binds the decision to these arguments"),
-    rule: z.string(),
-    approvers: z.object({ roles: z.array(z.string()), users: z.array(z.string()), excluded: z.array(z.string()) }),
-    state: ApprovalState,
-    requestedAt: Instant,
-    deadline: Instant,
-    onDeadline: z.string(),
-    decidedAt: Instant.nullable(),
-    decidedBy: z.string().nullable(),
-    note: z.string().nullable(),
-    validUntil: Instant.nullable(),
-    spentAt: Instant.nullable(),
-  })
-  .meta({ id: "Approval" });
-export type Approval = z.output<typeof Approval>;
-
-/** What a decision has come to. */
-export const Decided = z
-  .object({
-    approval: Approval,
-    run: Run,
-    repeated: z.boolean().describe("The same person had decided the same before; this is the first answer again"),
-  })
-  .meta({ id: "Decided" });
 
 /** One process incarnation that owns runs, or did. */
 export const Worker = z
@@ -76,7 +38,9 @@ export const Worker = z
 export type Worker = z.output<typeof Worker>;
 
 /** An agent as its workers have registered it. */
-export const Agent = AgentRef.extend({ tools: Json }).meta({ id: "Agent" });
+export const Agent = AgentRef.extend({
+  tools: z.array(z.object({ name: z.string(), description: z.string(), effect: z.enum(["read", "effect"]) })),
+}).meta({ id: "Agent" });
 export type Agent = z.output<typeof Agent>;
 
 export const Health = z.object({ status: z.literal("up") });

@@ -1,7 +1,6 @@
 import { OPERATOR_CHOICES, STATUSES } from "@holdpoint/core";
 import { z } from "zod";
-import { ApprovalId, AttemptId, CallId, Instant, RunId, SessionId, WorkerId } from "./ids.ts";
-import { Json } from "./json.ts";
+import { AttemptId, CallId, Instant, RunId, SessionId, WorkerId } from "./ids.ts";
 
 export const Status = z.enum(STATUSES);
 
@@ -32,6 +31,11 @@ export const RULES = [
   "already_decided",
   "approval_expired",
   "approval_withdrawn",
+  "approval_superseded",
+  "decision_not_offered",
+  "nothing_to_escalate_to",
+  "edit_denied",
+  "rule_in_force",
   "deadline_passed",
   "attempt_not_named",
   "busy",
@@ -53,6 +57,7 @@ export const ACTIONS = [
 const WaitingFor = z.object({
   kind: z.enum(["requester", "approvers", "child", "timer", "callback", "service", "operator"]),
   principal: z.string().describe("A user, `role:<name>`, or the name of a service"),
+  quorum: z.number().int().optional().describe("How many of them have to agree, where one is not enough"),
   subject: z.string().nullable().describe("What it is about: a call's id, a limit, a service"),
   reason: z.string(),
 });
@@ -78,6 +83,7 @@ export const Run = z
     sessionId: SessionId,
     agent: AgentRef,
     requester: z.string(),
+    submittedBy: z.string().describe("Who submitted it: not always the requester"),
     goal: z.string(),
     status: Status,
     sentence: z.string().describe("What it is doing or for whom it waits, since when, until when"),
@@ -90,11 +96,12 @@ export const Run = z
     lastCompleted: z.string().nullable(),
     turn: z.number().int(),
     usage: z.object({ inputTokens: z.number().int(), outputTokens: z.number().int() }),
+    workedMs: z.number().int().describe("For how long workers have had it, in milliseconds; waits do not count"),
     since: Instant.describe("When it came to its present status"),
     waitingFor: WaitingFor.nullable(),
     hold: z.number().int().nullable().describe("Names the present hold to whoever answers it"),
     waitDeadline: Instant.nullable(),
-    onDeadline: z.enum(["no_answer", "reject", "operator", "escalate"]).nullable(),
+    onDeadline: z.enum(["no_answer", "reject", "abort", "operator", "escalate", "extend", "continue"]).nullable(),
     overdue: z.boolean(),
     retryAt: Instant.nullable(),
     nextReconcileAt: Instant.nullable(),
@@ -122,51 +129,6 @@ export const Run = z
   .meta({ id: "Run" });
 
 export type Run = z.output<typeof Run>;
-
-const Actor = z.object({ kind: z.string(), id: z.string() });
-
-/** What happened to a run, by what it is. */
-export const TimelineEntry = z
-  .discriminatedUnion("kind", [
-    z.object({
-      kind: z.literal("transition"),
-      at: Instant,
-      seq: z.number().int(),
-      from: Status.nullable(),
-      to: Status,
-      event: z.string(),
-      actor: Actor,
-      reason: z.string().nullable(),
-    }),
-    z.object({
-      kind: z.literal("step"),
-      at: Instant,
-      seq: z.number().int(),
-      step: z.string(),
-      line: z.string(),
-      body: Json.optional().describe("The whole step, with `payloads=true`"),
-    }),
-    z.object({
-      kind: z.literal("decision"),
-      at: Instant,
-      approvalId: ApprovalId,
-      tool: z.string(),
-      decision: z.enum(["approve", "reject"]),
-      actor: Actor,
-      note: z.string().nullable(),
-    }),
-    z.object({
-      kind: z.literal("refusal"),
-      at: Instant,
-      event: z.string(),
-      rule: z.string(),
-      status: Status,
-      actor: Actor,
-    }),
-  ])
-  .meta({ id: "TimelineEntry" });
-
-export type TimelineEntry = z.output<typeof TimelineEntry>;
 
 const Attempt = z.object({
   id: AttemptId,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { ACTIONS, ROUTES, type Route, RunId, SessionId } from "../src/index.ts";
+import { ACTIONS, CallbackBody, NewDenyRule, namesOf, ROUTES, type Route, RunId, SessionId } from "../src/index.ts";
 
 const routes = Object.entries<Route>(ROUTES);
 
@@ -14,7 +14,7 @@ describe("the route table", () => {
     "%s takes exactly the ids of its path, and no name in two places",
     (_, { path, params, query, body }) => {
       const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name);
-      const names = [params, query, body].map((schema) => Object.keys(schema?.shape ?? {}));
+      const names = [params, query, body].map(namesOf);
       expect(names[0]).toEqual(inPath);
       // A client takes all of them in one object.
       expect(new Set(names.flat()).size).toBe(names.flat().length);
@@ -22,7 +22,8 @@ describe("the route table", () => {
   );
 
   test.each(routes)("%s refuses what it does not know", (_, { query, body }) => {
-    for (const schema of [query, body]) {
+    const forms = body instanceof z.ZodDiscriminatedUnion ? body.options : [body];
+    for (const schema of [query, ...forms]) {
       if (schema === undefined) continue;
       const { error } = schema.safeParse({ surprise: 1 });
       expect(error?.issues.some(({ code }) => code === "unrecognized_keys")).toBe(true);
@@ -45,6 +46,82 @@ describe("the route table", () => {
     for (const limit of ["0", "201", "1.5", "many"])
       expect(ROUTES.listRuns.query.safeParse({ limit }).success).toBe(false);
   });
+});
+
+describe("a decision about an approval request", () => {
+  const { body } = ROUTES.decideApproval;
+  const named = { argsHash: "hash-1" };
+
+  test.each([
+    { decision: "approve" },
+    { decision: "approve", note: "fine" },
+    { decision: "approve_with_edits", args: { amount: "30.00" } },
+    { decision: "reject", note: "too much" },
+    { decision: "reject_and_abort", note: "fraud" },
+    { decision: "respond", answer: { paid: false } },
+    { decision: "skip" },
+    { decision: "escalate" },
+  ])("may be %j, and names the hash that was shown", (decision) => {
+    expect(body.safeParse({ ...decision, ...named }).success).toBe(true);
+    expect(body.safeParse(decision).success).toBe(false);
+    expect(body.safeParse({ ...decision, ...named, surprise: 1 }).success).toBe(false);
+  });
+
+  test.each([
+    { decision: "approve", args: { amount: "30.00" } },
+    { decision: "approve_with_edits" },
+    { decision: "reject" },
+    { decision: "reject", note: " " },
+    { decision: "reject_and_abort" },
+    { decision: "respond" },
+    { decision: "skip", answer: 1 },
+    { decision: "expire" },
+  ])("is not %j", (decision) => {
+    expect(body.safeParse({ ...decision, ...named }).success).toBe(false);
+  });
+});
+
+describe("a rule that forbids", () => {
+  const rule = (when: unknown) =>
+    NewDenyRule.safeParse({ name: "no_refunds", tools: ["send_refund"], when: [when], message: "Not now" }).success;
+
+  test.each([
+    { argument: "amount", is: ">", value: "100.00" },
+    { argument: "amount", is: "<=", value: 100 },
+    { argument: "customer.country", is: "=", value: "NO" },
+    { argument: "items.0", is: "!=", value: { sku: 1 } },
+    { argument: "country", is: "in", value: ["NO", "SE"] },
+  ])("may stand on %j", (when) => {
+    expect(rule(when)).toBe(true);
+  });
+
+  test.each([
+    { argument: "amount", is: ">", value: "much" },
+    { argument: "amount", is: ">", value: "1e3" },
+    { argument: "amount", is: ">", value: null },
+    { argument: "country", is: "in", value: "NO" },
+    { argument: "country", is: "in", value: [] },
+    { argument: "", is: "=", value: 1 },
+    { argument: "amount", is: "~", value: 1 },
+    { argument: "amount", is: "=" },
+    { argument: "amount", is: "=", value: 1, or: 2 },
+  ])("does not stand on %j", (when) => {
+    expect(rule(when)).toBe(false);
+  });
+});
+
+test("a report from outside names its effect in exactly one way", () => {
+  const takes = (names: object) => CallbackBody.safeParse({ id: "evt_1", status: "settled", ...names }).success;
+  expect(takes({ externalRef: "re_1" })).toBe(true);
+  expect(takes({ operationId: "op_1", at: "2026-11-30T14:10:26+01:00" })).toBe(true);
+  expect(takes({})).toBe(false);
+  expect(takes({ externalRef: "re_1", operationId: "op_1" })).toBe(false);
+  expect(takes({ externalRef: "re_1", amount: 1 })).toBe(false);
+});
+
+test.each(["requester", "operator"])("%s comes with a token, and is never assigned", (role) => {
+  expect(ROUTES.grantRole.body.safeParse({ user: "mona", role }).success).toBe(false);
+  expect(ROUTES.grantRole.body.safeParse({ user: "mona", role: "manager" }).success).toBe(true);
 });
 
 describe("ids", () => {

@@ -1,24 +1,33 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { listAgents } from "@holdpoint/store";
-import { checkStore, listWorkers } from "@holdpoint/store/read";
+import { checkStore, findServices, listFindings, listWorkers } from "@holdpoint/store/read";
 import type { HandlerDeps } from "../deps.ts";
 import { failureOf } from "../failure.ts";
 import { ApiProblem } from "../problem.ts";
 import { pageRequest, showPage } from "../run-access.ts";
 import type { Handlers } from "../serve.ts";
-import { showAgent, showWorker } from "../show.ts";
+import { showAgent, showFinding, showService, showWorker } from "../show.ts";
 
 const READY_LIMIT_MS = 3_000;
 
-/** Workers, agents, and whether the api itself works. */
+/** Workers, services, what came late, agents, and whether the api itself works. */
 export function operationHandlers({
   store,
   publisher,
   log,
-}: HandlerDeps): Pick<Handlers, "listWorkers" | "listAgents" | "showHealth" | "showReadiness"> {
+}: HandlerDeps): Pick<
+  Handlers,
+  "listWorkers" | "listServices" | "listFindings" | "listAgents" | "showHealth" | "showReadiness"
+> {
   return {
     async listWorkers({ query }) {
       return { body: showPage(await listWorkers(store, { gone: query.gone }, pageRequest(query)), showWorker) };
+    },
+    async listServices({ query }) {
+      return { body: showPage(await findServices(store, pageRequest(query)), showService) };
+    },
+    async listFindings({ query }) {
+      return { body: showPage(await listFindings(store, pageRequest(query)), showFinding) };
     },
     async listAgents() {
       return { body: { items: (await listAgents(store)).map(showAgent) } };

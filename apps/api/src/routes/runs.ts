@@ -1,10 +1,12 @@
 import { findTimeline, listCalls, listRuns, type RunFilter, readId } from "@holdpoint/store/read";
+import { readsPayloads } from "../approval-access.ts";
 import type { HandlerDeps } from "../deps.ts";
 import { actionsOf, seesAll } from "../parts.ts";
 import { notFound } from "../problem.ts";
 import { pageRequest, showPage, visibleRun } from "../run-access.ts";
 import type { Asked, Handlers } from "../serve.ts";
-import { showCall, showEntry, showRun } from "../show.ts";
+import { showCall, showRun } from "../show.ts";
+import { showEntry } from "../show-timeline.ts";
 
 /** What can be seen of runs. */
 export function runHandlers({
@@ -20,8 +22,9 @@ export function runHandlers({
       return { body: showRun(view, actionsOf(caller, view)) };
     },
     async showTimeline({ caller, params, query }) {
-      const { run } = await visibleRun(store, caller, params.runId);
-      const page = await findTimeline(store, run.id, { ...pageRequest(query), payloads: query.payloads });
+      const view = await visibleRun(store, caller, params.runId);
+      const payloads = query.payloads && (await readsPayloads(store, caller, view));
+      const page = await findTimeline(store, view.run.id, { ...pageRequest(query), payloads });
       return { body: showPage(page, showEntry) };
     },
     async listCalls({ caller, params, query }) {
@@ -32,7 +35,8 @@ export function runHandlers({
 }
 
 function filterOf(query: Asked<"listRuns">["query"], visibleTo: string | null): RunFilter {
-  const { status, waitingForKind, waitingFor, overdue, agent, agentVersion, sessionId } = query;
+  const { status, waitingForKind, waitingFor, overdue, agent, agentVersion, sessionId, externalRef, operationId } =
+    query;
   return {
     ...(status === undefined ? {} : { statuses: status }),
     ...(waitingForKind === undefined ? {} : { waitingForKind }),
@@ -41,6 +45,8 @@ function filterOf(query: Asked<"listRuns">["query"], visibleTo: string | null): 
     ...(agent === undefined ? {} : { agentName: agent }),
     ...(agentVersion === undefined ? {} : { agentVersion }),
     ...(sessionId === undefined ? {} : { sessionId: stored("session", sessionId) }),
+    ...(externalRef === undefined ? {} : { externalRef }),
+    ...(operationId === undefined ? {} : { operationId }),
     ...(visibleTo === null ? {} : { visibleTo }),
   };
 }

@@ -1,20 +1,19 @@
-import type { Client } from "@holdpoint/client";
-import { type Approval, ApprovalState } from "@holdpoint/protocol";
+import { ApprovalState } from "@holdpoint/protocol";
 import { Command } from "commander";
-import { openClient, type World } from "../context.ts";
+import type { World } from "../context.ts";
 import { UsageError } from "../exit-codes.ts";
 import { showApproval, showApprovals } from "../show/approvals.ts";
-import { showRun } from "../show/run.ts";
+import { decisionCommands } from "./decisions.ts";
 import { andMore, askAndPrint, type CommonOptions, jsonOption, limitOption } from "./shared.ts";
 
 /** `holdpoint approvals …`. */
 export function approvalsCommand(world: World): Command {
-  return new Command("approvals")
+  const command = new Command("approvals")
     .description("approval requests, and their decisions")
     .addCommand(listCommand(world))
-    .addCommand(showCommand(world))
-    .addCommand(approveCommand(world))
-    .addCommand(rejectCommand(world));
+    .addCommand(showCommand(world));
+  for (const decision of decisionCommands(world)) command.addCommand(decision);
+  return command;
 }
 
 interface ListOptions extends CommonOptions {
@@ -33,7 +32,7 @@ function listCommand(world: World): Command {
       "pending",
     )
     .option("--run <id>", "only this run's")
-    .option("--mine", "only what you may decide")
+    .option("--mine", "only what waits for your decision")
     .addOption(limitOption())
     .addOption(jsonOption())
     .action(async (options: ListOptions) => {
@@ -53,7 +52,7 @@ function listCommand(world: World): Command {
 
 function showCommand(world: World): Command {
   return new Command("show")
-    .description("a request with the arguments as they will run, and their hash")
+    .description("a request with all that whoever decides it needs, and how to decide it")
     .argument("<request>", "the request's id")
     .addOption(jsonOption())
     .action(async (approvalId: string, options: CommonOptions) => {
@@ -61,72 +60,7 @@ function showCommand(world: World): Command {
     });
 }
 
-interface DecideOptions extends CommonOptions {
-  readonly hash?: string;
-  readonly note?: string;
-  readonly yes?: boolean;
-}
-
-function approveCommand(world: World): Command {
-  return new Command("approve")
-    .description("approve exactly what was shown: name its hash, or say --yes to what this command shows")
-    .argument("<request>", "the request's id")
-    .option("--hash <hash>", "the hash that was shown with the arguments")
-    .option("--yes", "show the request and approve it as shown")
-    .option("--note <text>", "a note for the record")
-    .addOption(jsonOption())
-    .action(async (approvalId: string, options: DecideOptions) => {
-      if (options.hash !== undefined || options.yes === true)
-        return decide(world, options, { approvalId, decision: "approve" });
-      const shown = await openClient(world).showApproval({ approvalId });
-      world.err(showApproval(shown, { out: world.out, now: world.now() }));
-      throw new UsageError(`nothing was decided. To approve exactly this: --hash ${shown.argsHash} (or --yes)`);
-    });
-}
-
-function rejectCommand(world: World): Command {
-  return new Command("reject")
-    .description("reject a request; the agent is told the note")
-    .argument("<request>", "the request's id")
-    .requiredOption("--note <text>", "why; it is recorded")
-    .option("--hash <hash>", "the hash that was shown with the arguments; without it, of what this command shows")
-    .addOption(jsonOption())
-    .action((approvalId: string, options: DecideOptions) => decide(world, options, { approvalId, decision: "reject" }));
-}
-
-interface Decision {
-  readonly approvalId: string;
-  readonly decision: "approve" | "reject";
-}
-
-async function decide(world: World, options: DecideOptions, decision: Decision): Promise<void> {
-  const { note } = options;
-  await askAndPrint(world, options, {
-    ask: async (client) => {
-      const argsHash = options.hash ?? (await shownHash(world, client, { ...options, ...decision }));
-      return client.decideApproval({ ...decision, argsHash, ...(note === undefined ? {} : { note }) });
-    },
-    show: ({ approval, run, repeated }, view) => `${verdict(approval, repeated)}\n\n${showRun(run, view)}`,
-  });
-}
-
-/** Shows the request, and takes the hash of what it has shown. */
-async function shownHash(
-  world: World,
-  client: Client,
-  { approvalId, json }: Decision & CommonOptions,
-): Promise<string> {
-  const approval = await client.showApproval({ approvalId });
-  if (json !== true) world.out.write(`${showApproval(approval, { out: world.out, now: world.now() })}\n`);
-  return approval.argsHash;
-}
-
-function verdict({ id, state, decidedBy }: Approval, repeated: boolean): string {
-  const before = repeated ? ", as before: the first decision counts" : "";
-  return `${id}: ${state === "spent" ? "approved, and it has run" : state} by ${decidedBy ?? "nobody"}${before}`;
-}
-
-function readState(text: string): Approval["state"] {
+function readState(text: string): (typeof ApprovalState.options)[number] {
   const parsed = ApprovalState.safeParse(text.trim());
   if (parsed.success) return parsed.data;
   throw new UsageError(`--state: there is no state "${text}"; there are ${ApprovalState.options.join(", ")}, or all`);

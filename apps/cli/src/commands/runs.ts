@@ -5,7 +5,16 @@ import type { World } from "../context.ts";
 import { UsageError } from "../exit-codes.ts";
 import { type RunPage, showRun, showRunPage } from "../show/run.ts";
 import { showRuns } from "../show/runs.ts";
-import { andMore, askAndPrint, type CommonOptions, jsonOption, limitOption, readAll } from "./shared.ts";
+import {
+  andMore,
+  askAndPrint,
+  type CommonOptions,
+  jsonOption,
+  limitOption,
+  readAgent,
+  readAll,
+  readJson,
+} from "./shared.ts";
 
 const KINDS: readonly string[] = ROUTES.listRuns.query.shape.waitingForKind.unwrap().options;
 const CHOICES = ROUTES.decideAsOperator.body.shape.choice.options;
@@ -41,6 +50,8 @@ interface ListOptions extends CommonOptions {
   readonly waitingFor?: string;
   readonly overdue?: boolean;
   readonly agent?: string;
+  readonly externalRef?: string;
+  readonly operation?: string;
   readonly limit: number;
 }
 
@@ -51,6 +62,8 @@ function listCommand(world: World): Command {
     .option("--waiting-for <whom>", `a user, role:<name> or a service; or a kind: ${KINDS.join(", ")}`)
     .option("--overdue", "only those whose deadline, retry or look-up is due")
     .option("--agent <name>", "only this agent's, as name or name@version")
+    .option("--external-ref <ref>", "only those with an effect that is known by this name outside")
+    .option("--operation <id>", "only the one with the call of this operation id")
     .addOption(limitOption())
     .addOption(jsonOption())
     .action(async (options: ListOptions) => {
@@ -62,7 +75,7 @@ function listCommand(world: World): Command {
     });
 }
 
-function filterOf({ status, waitingFor, overdue, agent, limit }: ListOptions) {
+function filterOf({ status, waitingFor, overdue, agent, externalRef, operation, limit }: ListOptions) {
   const [agentName = "", agentVersion] = agent?.split("@") ?? [];
   return {
     limit,
@@ -71,6 +84,8 @@ function filterOf({ status, waitingFor, overdue, agent, limit }: ListOptions) {
     ...(overdue === true ? { overdue } : {}),
     ...(agent === undefined ? {} : { agent: agentName }),
     ...(agentVersion === undefined ? {} : { agentVersion }),
+    ...(externalRef === undefined ? {} : { externalRef }),
+    ...(operation === undefined ? {} : { operationId: operation }),
   };
 }
 
@@ -157,7 +172,7 @@ function decideCommand(world: World): Command {
     .argument("<choice>", CHOICES.join(", "))
     .requiredOption("--reason <text>", "why; it is recorded")
     .option("--attempt <ids...>", "the open attempts that are meant (mark_done, not_established: one; terminate: all)")
-    .option("--result <json>", "for mark_done: what happened, as the model is to be told it")
+    .option("--result <json>", "for mark_done: what happened, as the model is to be told it (or @file)")
     .option("--external-ref <ref>", "for mark_done: the other side's name for the effect")
     .addOption(jsonOption())
     .action(async (runId: string, text: string, options: DecideOptions) => {
@@ -166,7 +181,7 @@ function decideCommand(world: World): Command {
         choice: readChoice(text),
         reason,
         ...(attempt === undefined ? {} : { attempts: attempt }),
-        ...(result === undefined ? {} : { result: readJson(result) }),
+        ...(result === undefined ? {} : { result: await readJson(world, "--result", result) }),
         ...(externalRef === undefined ? {} : { externalRef }),
       };
       await printRun(world, options, (client) => client.decideAsOperator({ runId, ...decision }));
@@ -189,23 +204,7 @@ function readChoice(text: string): (typeof CHOICES)[number] {
   throw new UsageError(`there is no choice "${text}"; there are ${CHOICES.join(", ")}`);
 }
 
-function readAgent(text: string): { readonly name: string; readonly version: string } {
-  const at = text.lastIndexOf("@");
-  if (at > 0 && at < text.length - 1) return { name: text.slice(0, at), version: text.slice(at + 1) };
-  throw new UsageError(`"${text}" must be an agent and its version, like refund-desk@1`);
-}
-
 function readHold(text: string): number {
   if (/^[1-9]\d{0,9}$/.test(text)) return Number(text);
   throw new UsageError(`--hold is "${text}": it must be the number that \`runs show --json\` gives as "hold"`);
-}
-
-type Json = ReturnType<typeof JSON.parse>;
-
-function readJson(text: string): Json {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new UsageError("--result must be JSON");
-  }
 }

@@ -65,3 +65,31 @@ function readLimit(text: string): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= PAGE_SIZE) return limit;
   throw new UsageError(`--limit is "${text}": it must be a whole number from 1 to ${PAGE_SIZE}`);
 }
+
+type Json = ReturnType<typeof JSON.parse>;
+
+/** JSON that an option gives, itself or as `@file`. @throws {UsageError} it is none, or the file cannot be read. */
+export async function readJson(world: World, option: string, text: string): Promise<Json> {
+  const content = text.startsWith("@") ? await readFileOf(world, option, text.slice(1)) : text;
+  try {
+    return JSON.parse(content);
+  } catch {
+    throw new UsageError(`${option} must be JSON, or @ and the name of a file with JSON`);
+  }
+}
+
+async function readFileOf(world: World, option: string, path: string): Promise<string> {
+  try {
+    return await world.readText(path);
+  } catch (error) {
+    const why = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+    throw new UsageError(`${option}: the file ${path} cannot be read (${why})`);
+  }
+}
+
+/** An agent and its version, as one argument. */
+export function readAgent(text: string): { readonly name: string; readonly version: string } {
+  const at = text.lastIndexOf("@");
+  if (at > 0 && at < text.length - 1) return { name: text.slice(0, at), version: text.slice(at + 1) };
+  throw new UsageError(`"${text}" must be an agent and its version, like refund-desk@1`);
+}

@@ -15,7 +15,7 @@ export function nextStep(run: Run): string {
     case "waiting_approval":
       return `${step} runs if it is approved; otherwise the model is told`;
     case "waiting_dependency":
-      return `it goes on when ${run.waitingFor?.principal ?? "what it waits for"} is there`;
+      return dependency(run);
     case "waiting_operator":
       return `an operator decides (${choices(run)})`;
     case "retrying":
@@ -35,7 +35,16 @@ export function nextStep(run: Run): string {
   }
 }
 
-const CHOICES = ["retry", "skip", "abort", "mark_done", "not_established", "terminate"] as const;
+function dependency({ waitingFor, waitDeadline }: Run): string {
+  const whom = waitingFor?.principal ?? "what it waits for";
+  const at = waitDeadline ?? "its deadline";
+  if (waitingFor?.kind === "service") return `${whom} is tried again at ${at}`;
+  if (waitingFor?.kind === "callback") return `${whom} reports, or is asked at ${at}`;
+  return `it goes on when ${whom} is there`;
+}
+
+/** What the hold itself offers; to terminate is possible for every run, and no answer to it. */
+const CHOICES = ["retry", "skip", "abort", "mark_done", "not_established"] as const;
 
 function choices({ actions }: Run): string {
   const open = CHOICES.filter((choice) => actions[choice] === null);

@@ -1,7 +1,7 @@
 import type { Message, Run, TimelineEntry } from "@holdpoint/protocol";
 import type { Output } from "../context.ts";
 import { oneLine, wrap } from "../safe-text.ts";
-import { localAndRelative, withLocalTimes } from "../times.ts";
+import { duration, localAndRelative, withLocalTimes } from "../times.ts";
 import { nextStep } from "./next-step.ts";
 import { statusCell } from "./status.ts";
 import { showTimeline } from "./timeline.ts";
@@ -29,7 +29,7 @@ export function showRun(run: Run, { out, now }: { readonly out: Output; readonly
   const { colours } = out;
   const status = statusCell(run, out);
   const lines: readonly (readonly [string, string | null])[] = [
-    ["Agent", `${run.agent.name}@${run.agent.version}, for ${run.requester}`],
+    ["Agent", `${run.agent.name}@${run.agent.version}, for ${run.requester}${submitter(run)}`],
     ["Goal", run.goal],
     ["Outcome", outcomeInWords(run)],
     ["Waiting for", waitingFor(run)],
@@ -49,6 +49,7 @@ export function showRun(run: Run, { out, now }: { readonly out: Output; readonly
       "Open attempts",
       run.openAttempts === 0 ? null : `${run.openAttempts}, known outside as ${run.externalRef ?? "nothing"}`,
     ],
+    ["Worked", run.workedMs === 0 ? null : duration(run.workedMs)],
     ["Takeovers", run.takeovers === 0 ? null : String(run.takeovers)],
     ["Again of", run.retryOf],
     ["You may", mayInWords(run)],
@@ -63,9 +64,14 @@ export function field(label: string, text: string, { colours, width }: Output): 
   return `${colours.quiet(label.padEnd(LABEL_WIDTH))}${wrap(text, { width, indent: LABEL_WIDTH })}\n`;
 }
 
+function submitter({ requester, submittedBy }: Run): string {
+  return submittedBy === requester ? "" : `, submitted by ${submittedBy}`;
+}
+
 function waitingFor({ waitingFor: waiting }: Run): string | null {
   if (waiting === null) return null;
-  return oneLine(`${waiting.principal} (${waiting.reason.replaceAll("_", " ")})`);
+  const quorum = waiting.quorum === undefined ? "" : `${waiting.quorum} of `;
+  return oneLine(`${quorum}${waiting.principal} (${waiting.reason.replaceAll("_", " ")})`);
 }
 
 function outcomeInWords({ outcome }: Run): string | null {

@@ -31,8 +31,18 @@ function rowOf(entry: TimelineEntry, { colours }: Output): readonly Cell[] {
     }
     case "step":
       return ["", { text: entry.line, paint: colours.quiet }, ""];
-    case "decision":
-      return [actor(entry.actor), `${entry.decision} ${entry.tool}${entry.note === null ? "" : `: ${entry.note}`}`, ""];
+    case "decision": {
+      const note = entry.note === null ? "" : `: ${entry.note}`;
+      return [actor(entry.actor), `${entry.decision.replaceAll("_", " ")} ${entry.tool}${note}`, ""];
+    }
+    case "reminder":
+      return ["", { text: `reminder ${entry.stage} about ${entry.tool}`, paint: colours.quiet }, ""];
+    case "callback":
+      return [`provider ${entry.source}`, `reports ${entry.tool} ${entry.status} (${entry.eventId})`, ""];
+    case "late_evidence": {
+      const settled = `attempt ${entry.attempt} was settled as ${entry.settledAs.replaceAll("_", " ")}`;
+      return ["", { text: `late evidence on ${entry.tool}: ${entry.outcome}; ${settled}`, paint: colours.bad }, ""];
+    }
     case "refusal":
       return [
         actor(entry.actor),

@@ -1,4 +1,5 @@
-import { findOverdue, newId, type OverdueRun, type Writes } from "@holdpoint/store";
+import { passDeadlines as approvalsPassed, type RequestChange } from "@holdpoint/core";
+import { findOverdue, newId, type OverdueRun, type Writes, writeChange } from "@holdpoint/store";
 import { type Moving, movingSweep } from "../sweep.ts";
 
 /** Deadlines that have passed: each run goes where its hold says, and what it waited for is closed with it. */
@@ -17,26 +18,25 @@ export const passDeadlines = movingSweep("pass-deadlines", {
   },
 });
 
-/** Each request that is due ends as it says itself. If one of them asks for an operator, the hold ends with it. */
+/** Each request that is due ends, or is passed on, as core says; the run waits with those that remain. */
 function passApprovals({ run, approvals, nowMs }: OverdueRun): Moving {
-  const due = approvals.filter(({ deadlineMs }) => deadlineMs <= nowMs);
-  const rest = approvals.filter(({ deadlineMs }) => deadlineMs > nowMs);
-  const asksOperator = due.some(({ onDeadline }) => onDeadline === "operator");
-  const earliestMs = Math.min(...rest.map(({ deadlineMs }) => deadlineMs));
-  const onDeadline = asksOperator ? "operator" : (due[0]?.onDeadline ?? run.state.onDeadline ?? "reject");
-  // Where an operator decides instead, a request is withdrawn: a retry asks anew.
-  const closed = asksOperator ? approvals : due;
+  const { changes, remaining, onDeadline, subject } = approvalsPassed(approvals, nowMs);
   return {
     run,
-    events: [
-      { type: "DeadlinePassed", remaining: asksOperator || rest.length === 0 ? null : { at: earliestMs }, onDeadline },
-    ],
-    reason: onDeadline,
+    events: [{ type: "DeadlinePassed", remaining, onDeadline, subject }],
+    reason: reasonOf(changes, onDeadline),
     writes: {
-      approvals: closed.map(({ id, onDeadline: itsOwn, deadlineMs }) => {
-        const state = itsOwn === "operator" || deadlineMs > nowMs ? "withdrawn" : "expired";
-        return { id, state, decidedBy: null, note: null };
-      }),
+      approvals: approvals.flatMap((request) =>
+        changes.filter(({ id }) => id === request.id).map((change) => writeChange(request, change)),
+      ),
     },
   };
+}
+
+/** What the history says has happened: that a request has ended says more than that another goes on. */
+function reasonOf(changes: readonly RequestChange[], onDeadline: string): string {
+  // The hold was a moment ahead of its requests: it has only been set right.
+  if (changes.length === 0) return "deadline";
+  if (changes.some(({ become }) => become !== "pending")) return onDeadline;
+  return changes.some((change) => "level" in change) ? "escalate" : "extend";
 }
