@@ -50,11 +50,11 @@ export default defineConfig({
         },
       },
       {
-        // One after the other: each starts a fleet of processes and measures times.
+        // One after the other: each starts processes, kills them, and measures times.
         test: {
           ...shared,
           name: "e2e",
-          include: ["test/e2e/**/*.test.ts"],
+          include: ["test/e2e/**/*.test.ts", "test/chaos/**/*.test.ts"],
           exclude: [...configDefaults.exclude, "**/*.redis.test.ts"],
           fileParallelism: false,
           testTimeout: 120_000,
