@@ -15,7 +15,7 @@ const bookRoom = defineTool({
   description: "Books a meeting room",
   input: z.object({ room: z.string(), day: z.string() }),
   effect: { key: { validForMs: 86_400_000 } }, // the same operation id twice books once
-  approval: () => ({ rule: "costs_money", roles: ["manager"] }), // so the run waits for a manager
+  rules: [{ name: "costs_money", ask: { roles: ["manager"] } }], // so the run waits for a manager
   execute: async ({ room, day }, { operationId }) => ({ booked: room, day, reference: operationId }),
 });
 

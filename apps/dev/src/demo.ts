@@ -16,8 +16,9 @@ import { type StopSignals, untilStopped } from "./stop-signals.ts";
 
 const USAGE = `npm run demo
 
-Tells, on real processes, how a refund waits for its manager, survives two kills, and is paid once. Everything that it
-shows is checked: exit code 0 if all is so, 1 if not. It has data of its own, which it removes at its end.
+Tells, on real processes, how a refund waits for its manager, survives two kills, and is paid once; then how two people
+approve a larger one, and how a manager changes the amount of a third. Everything that it shows is checked: exit code 0
+if all is so, 1 if not. It has data of its own, which it removes at its end.
 
 Environment:
   HOLDPOINT_REDIS_URL   queue on this Redis; without it the queue is in Postgres
@@ -37,14 +38,12 @@ async function main(stop: StopSignals): Promise<void> {
   const redisUrl = process.env.HOLDPOINT_REDIS_URL || null;
   const narrator = openNarrator((text) => process.stdout.write(text));
   narrator.plain(`\n${pc.bold("Holdpoint: a refund waits for its manager, survives two kills, and is paid once")}\n\n`);
-  narrator.plain(
-    `   queue   in ${redisUrl === null ? "Postgres" : "Redis"}\n   times   shortened for the demo: ${TIMES}\n\n`,
-  );
-  const refund = await play({ redisUrl, narrator, stop });
+  narrator.plain(`   queue   in ${redisUrl === null ? "Postgres" : "Redis"}\n   times   shortened: ${TIMES}\n\n`);
+  const refunds = await play({ redisUrl, narrator, stop });
   const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
-  const amount = money(refund.amount, refund.currency);
+  const amounts = refunds.map(({ amount, currency }) => money(amount, currency));
   narrator.plain(`\nEverything above was checked, and everything that was started is stopped: ${seconds} s.\n`);
-  narrator.plain(`${pc.green(pc.bold(`One refund of ${amount}, ${refund.refund}, paid once.`))}\n`);
+  narrator.plain(`${pc.green(pc.bold(`${refunds.length} refunds, each paid once: ${amounts.join(", ")}.`))}\n`);
 }
 
 interface Play {
@@ -54,7 +53,7 @@ interface Play {
 }
 
 /** Starts a fleet of its own, plays the story on it, and stops it. */
-async function play({ redisUrl, narrator, stop }: Play): Promise<LedgerRow> {
+async function play({ redisUrl, narrator, stop }: Play): Promise<readonly LedgerRow[]> {
   const folder = await openWorkFolder("demo");
   await using cleanUp = new AsyncDisposableStack();
   cleanUp.defer(() => folder.remove());
@@ -74,9 +73,9 @@ async function play({ redisUrl, narrator, stop }: Play): Promise<LedgerRow> {
   const queue = cleanUp.use(openPublisher(connection, { limitMs: 5_000 }));
   const stage = setStage({ fleet, queue, narrator, signal: stop.asked });
   try {
-    const refund = await closeWithReport(stage, await playStory(stage));
+    const refunds = await closeWithReport(stage, await playStory(stage));
     narrator.chapter("The fleet drains and stops");
-    return refund;
+    return refunds;
   } catch (error) {
     if (!stop.asked.aborted) narrator.plain(`\n${pc.red("What the processes said at last:")}\n${lastWords(fleet)}\n`);
     throw error;

@@ -4,6 +4,7 @@ import type { Fleet } from "./fleet.ts";
 
 const COMMAND = "apps/cli/holdpoint";
 const GOAL = "Please refund order ord_4411, it arrived broken. I am jonas.nowak@example.com";
+const LARGE_GOAL = "Please refund order ord_4447, it arrived broken. I am nadia.lindqvist@example.com";
 
 /** What runs where, and lines to paste into another terminal. */
 export function whatToTry({ apiUrl, sandboxUrl, postgresPort, databaseUrl, logs }: Fleet): string {
@@ -15,7 +16,7 @@ ${pc.bold("Holdpoint is running.")}
   payment sandbox  ${sandboxUrl}  ${pc.dim("(the money: /sandbox/ledger)")}
   Postgres         port ${postgresPort}  ${pc.dim(databaseUrl)}
   logs             ${logs}
-  people           alice asks, mona and max are managers, olga is the operator
+  people           alice asks, mona and max are managers, fay and fred are finance, olga is the operator
 
 ${pc.bold("Try, in another terminal in this folder:")}
 
@@ -26,10 +27,16 @@ ${as("alice", `runs submit refund-desk@1 "${GOAL}"`)}
 ${as("olga", "runs list")}
 ${as("mona", "approvals list")}
 
-${pc.dim("  # Approve with the id from the list (it shows what will run), then look at the run's whole story.")}
+${pc.dim("  # Look at the request from the list and approve it (or edit it, which changes what runs); then see the run.")}
+${as("mona", "approvals show <apr_…>")}
 ${as("mona", "approvals approve <apr_…> --yes")}
 ${as("alice", "runs show <run_…>")}
 ${as("olga", "workers")}
+
+${pc.dim("  # Above 400.00 two of finance approve.")}
+${as("alice", `runs submit refund-desk@1 "${LARGE_GOAL}"`)}
+${as("fay", "approvals approve <apr_…> --yes")}
+${as("fred", "approvals approve <apr_…> --yes")}
 
 ${pc.dim("  # The same without the command line tool:")}
   curl -s -H 'authorization: Bearer ${TOKEN.olga}' ${apiUrl}/runs

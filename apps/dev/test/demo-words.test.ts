@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { inset } from "../src/demo/command-line.ts";
 import { localTimes, money, tell, timeOfDay } from "../src/demo/in-words.ts";
 import { openNarrator } from "../src/demo/narrator.ts";
 
+/** Of a narrow terminal. */
+const COLUMNS = 100;
 const NOW = new Date(2026, 10, 30, 14, 0, 0);
 
 describe("localTimes", () => {
@@ -30,6 +33,15 @@ describe("tell", () => {
     expect(tell(refusal)).toEqual({ what: "cancel refused: run ended", side: "stays completed" });
   });
 
+  test.each([
+    ["approve", "approves send_refund"],
+    ["approve_with_edits", "changes and approves send_refund"],
+    ["reject_and_abort", "stops the run, and rejects send_refund"],
+  ] as const)("says who decided %s", (decision, what) => {
+    const given = { approvalId: "apr_1", tool: "send_refund", level: 0, note: null };
+    expect(tell({ kind: "decision", at, decision, actor, ...given })).toEqual({ what, side: "" });
+  });
+
   test("shows a status only where it moved", () => {
     const moved = {
       kind: "transition",
@@ -51,6 +63,14 @@ test("money has two decimals", () => {
   expect(money(5, "usd")).toBe("USD 0.05");
 });
 
+test("a command's output is indented, and cut where a line is too long", () => {
+  const lines = inset(`short\n\n${"x".repeat(COLUMNS)}\n`).split("\n");
+  expect(lines[0]).toBe("     short");
+  expect(lines[1]).toBe("");
+  expect(lines[2]).toMatch(/^ {5}x+…$/);
+  for (const line of lines) expect(line.length).toBeLessThan(COLUMNS);
+});
+
 describe("the narrator", () => {
   const told = () => {
     const texts: string[] = [];
@@ -65,10 +85,23 @@ describe("the narrator", () => {
     expect(texts.join("")).toContain("the ledger has one refund");
   });
 
+  test.each([
+    ["takes the run up", "queued → running", 1],
+    ["puts the run on hold (approval needed)", "running → waiting_approval", 1],
+    ["puts the run on hold (approval needed)", "outcome_unknown → waiting_dependency", 2],
+    ["send_refund: attempt 1 failed (transient, payments_unavailable), and more than that", "running → retrying", 3],
+  ])("keeps %s, %s within the columns", (what, side, count) => {
+    const { texts, narrator } = told();
+    narrator.event({ atMs: 99_990, who: "supervisor", what, side });
+    const lines = texts.join("").trimEnd().split("\n");
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(COLUMNS);
+    expect(lines).toHaveLength(count);
+  });
+
   test("breaks long texts before the margin", () => {
     const { texts, narrator } = told();
     narrator.does("mona", "reads what will run ".repeat(20).trim());
-    for (const line of texts.join("").split("\n")) expect(line.length).toBeLessThanOrEqual(120);
+    for (const line of texts.join("").split("\n")) expect(line.length).toBeLessThanOrEqual(COLUMNS);
     expect(texts.join("").split("\n").length).toBeGreaterThan(3);
   });
 });

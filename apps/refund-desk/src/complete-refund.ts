@@ -12,6 +12,7 @@ export type RefundOutcome =
  * question. Works for any model: it reads no markers in the text, only that something was said.
  *
  * - Money that moved decides first: told about it, `succeeded`; else, or while it is pending, `partial`.
+ * - A refund that a person says is done, in words that do not say what was paid: `partial`.
  * - A refund that was not sent, a quote that refuses, an order of somebody else: `blocked`, once it was explained.
  * - Nothing looked up yet, no such order, or arguments to be corrected: a question.
  *
@@ -22,13 +23,14 @@ export function completeRefund(reply: string, results: readonly ToolResult[]): R
   if (paid !== null) return judgePaid(paid, results);
   const last = results.at(-1);
   if (last === undefined || reply.trim() === "") return null;
+  if (results.some(isDoneRefund)) return { kind: "partial", reason: "refund_unreadable" };
   const reason = failureOf(last) ?? findRefusal(last);
   return reason === null || reason === INVALID ? null : { kind: "blocked", step: last.tool, reason };
 }
 
 function findPaid(results: readonly ToolResult[]): SendRefundOutput | null {
   for (const result of results.toReversed()) {
-    if (result.tool !== "send_refund" || failureOf(result) !== null) continue;
+    if (!isDoneRefund(result)) continue;
     const parsed = SendRefundOutput.safeParse(result.output);
     if (parsed.success) return parsed.data;
   }
@@ -39,6 +41,10 @@ function judgePaid(paid: SendRefundOutput, results: readonly ToolResult[]): Refu
   const notified = results.some((result) => result.tool === "notify_customer" && failureOf(result) === null);
   if (!notified) return { kind: "partial", reason: "customer_not_notified" };
   return paid.status === "pending" ? { kind: "partial", reason: "refund_pending" } : { kind: "succeeded" };
+}
+
+function isDoneRefund(result: ToolResult): boolean {
+  return result.tool === "send_refund" && failureOf(result) === null;
 }
 
 /** What a tool that did its work answered instead of a way on; a wrong number is only asked for again. */

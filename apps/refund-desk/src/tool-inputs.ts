@@ -29,6 +29,7 @@ export const SendRefundInput = z.strictObject({
     .regex(/^pi_\w{1,64}$/)
     .describe("As quoted"),
   amount_minor: AmountMinor.describe("As quoted: minor units, a decimal string"),
+  order_total_minor: AmountMinor.describe("As quoted: what was paid for the whole order; decides who has to approve"),
   currency: Currency.describe("As quoted"),
   reason: z.enum(["duplicate", "fraudulent", "requested_by_customer"]),
 });

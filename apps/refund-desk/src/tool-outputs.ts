@@ -28,6 +28,7 @@ export const QuoteRefundOutput = z.discriminatedUnion("refundable", [
     order_id: z.string(),
     payment_intent: z.string(),
     amount_minor: z.string(),
+    order_total_minor: z.string(),
     currency: z.string(),
     needs_manager: z.boolean(),
     why: z.string(),

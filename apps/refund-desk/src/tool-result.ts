@@ -12,6 +12,8 @@ export type FailureCode = string | null;
 
 /** The call did not fit its tool's input; another input may. */
 export const INVALID = "invalid";
+/** The provider had accepted the refund and could not pay it out. */
+export const REFUND_FAILED = "refund_failed";
 /** The people who were asked for their approval said no. */
 export const REJECTED = "rejected";
 /** Nobody decided in time. */
@@ -19,7 +21,8 @@ export const EXPIRED = "expired";
 /** Nobody knows whether an equal call before acted. */
 export const NOT_ESTABLISHED = "not_established";
 
-const DONE: readonly string[] = ["succeeded", "answered_from_record"];
+/** A person's answer in the place of a call is as good as the tool's own. */
+const DONE: readonly string[] = ["succeeded", "answered", "answered_from_record"];
 const WithCode = z.object({ code: z.string() });
 const WithResult = z.object({ result: z.string() });
 

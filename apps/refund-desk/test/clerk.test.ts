@@ -41,6 +41,7 @@ const QUOTE = {
   order_id: "ord_4411",
   payment_intent: "pi_seed4411",
   amount_minor: "18900",
+  order_total_minor: "18900",
   currency: "eur",
   needs_manager: true,
   why: "within the window",
@@ -120,6 +121,26 @@ function startTalk(script: Script): Talk {
   return { prompt, calls, results, say };
 }
 
+/** The same conversation with another result of this tool. */
+function withResultOf(
+  tool: ToolName,
+  prompt: readonly LanguageModelV4Message[],
+  output: LanguageModelV4ToolResultOutput,
+): LanguageModelV4Message[] {
+  return prompt.map((message): LanguageModelV4Message => {
+    if (message.role !== "tool") return message;
+    const content = message.content.map((part) =>
+      part.type === "tool-result" && part.toolName === tool ? { ...part, output } : part,
+    );
+    return { ...message, content };
+  });
+}
+
+async function textOf(prompt: LanguageModelV4Message[]): Promise<string> {
+  const parts = await streamed({ prompt, tools });
+  return parts.map((part) => (part.type === "text-delta" ? part.delta : "")).join("");
+}
+
 async function streamed(options: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamPart[]> {
   const { stream } = await createClerk().doStream(options);
   return Array.fromAsync(stream);
@@ -138,6 +159,7 @@ describe("the clerk", () => {
           order_id: "ord_4411",
           payment_intent: "pi_seed4411",
           amount_minor: "18900",
+          order_total_minor: "18900",
           currency: "eur",
           reason: "requested_by_customer",
         },
@@ -211,10 +233,10 @@ describe("the clerk", () => {
     expect(completeRefund(reply, talk.results)).toMatchObject({ kind: "blocked", reason: "not_yours" });
   });
 
-  test("tells the customer that the manager said no, and never asks again", async () => {
+  test("tells the customer that it was not approved, and never asks again", async () => {
     const talk = startTalk({ ...ALL_WELL, send_refund: [failed("rejected")] });
     const reply = await talk.say(ASK);
-    expect(reply).toMatch(/manager did not approve/);
+    expect(reply).toMatch(/was not approved/);
     expect(completeRefund(reply, talk.results)).toMatchObject({
       kind: "blocked",
       step: "send_refund",
@@ -222,6 +244,29 @@ describe("the clerk", () => {
     });
     expect(await talk.say("Please try again!")).toBe(reply);
     expect(talk.calls.filter(({ tool }) => tool === "send_refund")).toHaveLength(1);
+  });
+
+  test("speaks of the amount that was paid when a reviewer has changed the arguments", async () => {
+    const note = `[A reviewer changed the arguments of this call. It ran with {"amount_minor":"16900"}]`;
+    const talk = startTalk({
+      ...ALL_WELL,
+      send_refund: [done({ note, output: { ...SENT, amount_minor: "16900" } })],
+    });
+    const reply = await talk.say(ASK);
+    expect(reply).toMatch(/refund of EUR 169\.00 .* paid out .* in place of EUR 189\.00/);
+    expect(talk.calls.at(-1)?.input).toMatchObject({
+      template: "refund_sent",
+      text: expect.stringMatching(/refunded EUR 169\.00 .* in place of EUR 189\.00/),
+    });
+  });
+
+  test("understands why a call with changed arguments failed", async () => {
+    const note = "[A reviewer changed the arguments of this call. It ran with {}]";
+    const talk = startTalk({ ...ALL_WELL, send_refund: [failed("rejected")] });
+    await talk.say(ASK);
+    const output = { note, output: { result: "failed", code: "refund_failed", message: "No." } };
+    const told = withResultOf("send_refund", talk.prompt, { type: "error-json", value: output });
+    expect(await textOf(told)).toMatch(/could not be paid out .* colleague/);
   });
 
   test("says that the money is paid out although the message failed", async () => {
@@ -307,24 +352,15 @@ describe("the clerk", () => {
 
 describe("the clerk's reading of errors", () => {
   test.each([
-    ["NOT EXECUTED. The approval request was rejected (no reason was given).", /manager did not approve/],
-    ["NOT EXECUTED. Nobody decided on the approval request before its deadline.", /not decided .* in time/],
+    ["NOT EXECUTED. The approval request was rejected (no reason was given).", /was not approved\. It was not paid/],
+    ["NOT EXECUTED. Nobody decided on the approval request before its deadline.", /not approved in time/],
     ["NOT EXECUTED. An equal call was made before and nobody knows its outcome.", /cannot tell yet/],
     ["The payment service is down.", /could not refund .* colleague/],
   ])("understands %s", async (sentence, expected) => {
     const talk = startTalk({ ...ALL_WELL, send_refund: [failed("rejected")] });
     await talk.say(ASK);
-    const told = talk.prompt.map((message): LanguageModelV4Message => {
-      if (message.role !== "tool") return message;
-      const content = message.content.map((part) =>
-        part.type === "tool-result" && part.toolName === "send_refund"
-          ? { ...part, output: { type: "error-text" as const, value: sentence } }
-          : part,
-      );
-      return { ...message, content };
-    });
-    const parts = await streamed({ prompt: told, tools });
-    expect(parts.map((part) => (part.type === "text-delta" ? part.delta : "")).join("")).toMatch(expected);
+    const told = withResultOf("send_refund", talk.prompt, { type: "error-text", value: sentence });
+    expect(await textOf(told)).toMatch(expected);
   });
 });
 
@@ -336,6 +372,14 @@ describe("completeRefund", () => {
     const results = [result("send_refund", SENT, "answered_from_record"), result("quote_refund", refused)];
     expect(completeRefund("done", results)).toEqual({ kind: "partial", reason: "customer_not_notified" });
     expect(completeRefund("", [...results, result("notify_customer", NOTIFIED)])).toEqual({ kind: "succeeded" });
+  });
+
+  test("takes a person's answer for the tool's own where it says what was paid, and else for a part of the work", () => {
+    const told = (output: unknown) => completeRefund("done", [result("send_refund", output, "answered")]);
+    expect(told(SENT)).toEqual({ kind: "partial", reason: "customer_not_notified" });
+    expect(told("paid by hand")).toEqual({ kind: "partial", reason: "refund_unreadable" });
+    const all = [result("send_refund", SENT, "answered"), result("notify_customer", NOTIFIED)];
+    expect(completeRefund("done", all)).toEqual({ kind: "succeeded" });
   });
 
   test("is not finished by a quote alone, nor by silence after a refusal", () => {

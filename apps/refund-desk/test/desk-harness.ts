@@ -1,4 +1,11 @@
-import type { Agent, Tool, ToolContext } from "@holdpoint/runtime";
+import {
+  type Agent,
+  judgePolicy,
+  type PolicyRule,
+  type Storable,
+  type Tool,
+  type ToolContext,
+} from "@holdpoint/runtime";
 import { createTestDatabase } from "@holdpoint/testkit";
 import type { Pool } from "pg";
 import { createRefundAgent } from "../src/agent.ts";
@@ -24,6 +31,8 @@ export interface TestDesk extends AsyncDisposable {
   readonly agentWith: (parts: { readonly payments?: Payments; readonly pool?: Pool; readonly now?: Date }) => Agent;
   /** The next order of this kind; each is given once. */
   readonly take: (kind: SeedKind) => SeedOrder;
+  /** The same for orders that are as wanted. */
+  readonly takeWhere: (isWanted: (order: SeedOrder) => boolean) => SeedOrder;
 }
 
 export async function openTestDesk(): Promise<TestDesk> {
@@ -43,6 +52,12 @@ export async function openTestDesk(): Promise<TestDesk> {
       now: () => now,
     });
   const agent = agentWith({});
+  const takeWhere: TestDesk["takeWhere"] = (isWanted) => {
+    const index = left.findIndex(isWanted);
+    const [order] = index < 0 ? [] : left.splice(index, 1);
+    if (order === undefined) throw new Error("the seed has no more orders like that");
+    return order;
+  };
   return {
     url,
     pool,
@@ -50,14 +65,8 @@ export async function openTestDesk(): Promise<TestDesk> {
     agent,
     agentWith,
     tool: (name) => toolOf(agent, name),
-    take: (kind) => {
-      const [order] = left.splice(
-        left.findIndex((each) => each.kind === kind),
-        1,
-      );
-      if (order?.kind !== kind) throw new Error(`the seed has no more orders that are ${kind}`);
-      return order;
-    },
+    take: (kind) => takeWhere((each) => each.kind === kind),
+    takeWhere,
     [Symbol.asyncDispose]: () => stack.disposeAsync().then(),
   };
 }
@@ -66,6 +75,20 @@ export function toolOf(agent: Agent, name: string): Tool {
   const tool = agent.tools.get(name);
   if (tool === undefined) throw new Error(`the agent has no tool ${name}`);
   return tool;
+}
+
+type Args = Parameters<Tool["execute"]>[0];
+type Terms = Extract<PolicyRule, { action: "ask" }>["approval"] & { readonly rule: string };
+
+/** Who has to release a call with these arguments; null if nobody has to. */
+export function approvalOf({ name, rules }: Pick<Tool, "name" | "rules">, args: Args): Terms | null {
+  const verdict = judgePolicy(rules, { tool: name, args });
+  return verdict.kind === "needs_approval" ? verdict.approval : null;
+}
+
+/** What is stored of this desk's arguments and outputs: they are objects of plain JSON. */
+export function stored(value: Storable): Args {
+  return JSON.parse(JSON.stringify(value));
 }
 
 export function contextOf(operationId: string, changed: Partial<ToolContext> = {}): ToolContext {
@@ -86,6 +109,7 @@ export function refundOf(order: SeedOrder): SendRefundInput {
     order_id: order.id,
     payment_intent: order.paymentIntent,
     amount_minor: String(order.totalMinor - order.refundedMinor),
+    order_total_minor: String(order.totalMinor),
     currency: order.currency,
     reason: "requested_by_customer",
   };

@@ -1,8 +1,8 @@
 import { createTestDatabase } from "@holdpoint/testkit";
-import type { Pool } from "pg";
+import { Client, type Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openOrders } from "../src/orders/orders-database.ts";
-import { findOrder, quoteRefund, readOrder } from "../src/orders/read-order.ts";
+import { findOrder, quoteRefund, readOrder, readPolicy } from "../src/orders/read-order.ts";
 import { recordNotification } from "../src/orders/record-notification.ts";
 import { recordRefund } from "../src/orders/record-refund.ts";
 import { listSeedOrders, SEED_POLICY, type SeedKind, type SeedOrder } from "../src/orders/seed-data.ts";
@@ -41,6 +41,33 @@ describe("seedOrders", () => {
     expect((await readOrder(pool, id))?.totalMinor).toBe(777n);
     const { rows } = await pool.query("select count(*)::int as policies from refund_desk.policy");
     expect(rows).toEqual([{ policies: 1 }]);
+  });
+});
+
+describe("openOrders", () => {
+  test("gives a policy of before the limit for two people, and keeps its other figures", async () => {
+    await using database = await createTestDatabase();
+    const before = new Client({ connectionString: database.url });
+    await before.connect();
+    await before.query(`create schema refund_desk;
+      create table refund_desk.policy (
+        only_row boolean primary key default true check (only_row),
+        window_days integer not null, manager_limit_minor bigint not null);
+      insert into refund_desk.policy (window_days, manager_limit_minor) values (14, 5000)`);
+    await before.end();
+    const kept = { windowDays: 14, managerLimitMinor: 5_000n, twoPersonLimitMinor: 40_000n };
+    for (const time of ["first", "second"]) {
+      await using orders = await openOrders(database.url, () => undefined);
+      await seedOrders(orders.pool, NOW);
+      expect(await readPolicy(orders.pool), time).toEqual(kept);
+    }
+  });
+
+  test("keeps a limit that was set by hand", async () => {
+    await pool.query("update refund_desk.policy set two_person_limit_minor = 70000");
+    await using again = await openOrders(url, () => undefined);
+    expect(await readPolicy(again.pool)).toMatchObject({ twoPersonLimitMinor: 70_000n });
+    await pool.query("update refund_desk.policy set two_person_limit_minor = 40000");
   });
 });
 

@@ -2,8 +2,11 @@ import { type Agent, ToolError } from "@holdpoint/runtime";
 import { jsonSchema, type ModelMessage, streamText, type ToolResultPart, type ToolSet, tool } from "ai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { formatMoney } from "../src/money.ts";
 import type { SeedOrder } from "../src/orders/seed-data.ts";
-import { contextOf, openTestDesk, type TestDesk, toolOf } from "./desk-harness.ts";
+import { SendRefundInput } from "../src/tool-inputs.ts";
+import { SendRefundOutput } from "../src/tool-outputs.ts";
+import { approvalOf, contextOf, openTestDesk, stored, type TestDesk, toolOf } from "./desk-harness.ts";
 
 let desk: TestDesk;
 beforeAll(async () => {
@@ -16,12 +19,14 @@ type Result = Results[number];
 
 interface Story {
   readonly texts: readonly string[];
-  /** What the manager says to a request; without one, asking fails the test. */
-  readonly manager?: "approve" | "reject" | "silence";
+  /** What those who are asked say to a request, or the amount that they make of it; without it, asking fails the test. */
+  readonly people?: "approve" | "reject" | "silence" | { readonly amountMinor: string };
+  /** How the provider ends a refund that it has accepted as pending. */
+  readonly settles?: "succeeded" | "failed";
 }
 
 /** Plays a conversation to its outcome, with the real tools; the model is asked through the SDK, as a worker asks it. */
-async function play({ texts, manager }: Story) {
+async function play({ texts, ...rest }: Story) {
   const messages: ModelMessage[] = [];
   const results: Result[] = [];
   const said: string[] = [];
@@ -31,7 +36,7 @@ async function play({ texts, manager }: Story) {
       if (turn > 10) throw new Error("ten turns without a word");
       const { reply, calls } = await ask(messages);
       for (const { toolCallId, toolName, input } of calls) {
-        const result = await act(toolName, input, { operationId: `op_${crypto.randomUUID()}`, manager });
+        const result = await act(toolName, input, { operationId: `op_${crypto.randomUUID()}`, ...rest });
         results.push(result);
         messages.push({ role: "tool", content: [showResult(toolCallId, result)] });
       }
@@ -61,17 +66,27 @@ async function ask(messages: ModelMessage[]) {
 async function act(
   name: string,
   input: unknown,
-  { operationId, manager }: { readonly operationId: string; readonly manager: Story["manager"] },
+  { operationId, people, settles }: { readonly operationId: string } & Omit<Story, "texts">,
 ): Promise<Result> {
   const called = toolOf(desk.agent, name);
   const parsed = called.input.safeParse(input);
   if (!parsed.success) return { tool: name, result: "invalid", output: z.prettifyError(parsed.error) };
-  const policy = called.policy(parsed.data, "mara");
-  if (policy !== null && manager === undefined) throw new Error(`${name} asked for a manager`);
-  if (policy !== null && manager === "reject") return { tool: name, result: "rejected", output: "NOT EXECUTED." };
-  if (policy !== null && manager === "silence") return { tool: name, result: "expired", output: "NOT EXECUTED." };
+  const frozen = stored(parsed.data);
+  const approval = approvalOf(called, frozen);
+  if (approval !== null && people === undefined) throw new Error(`${name} asked for an approval`);
+  if (approval !== null && people === "reject") return { tool: name, result: "rejected", output: "NOT EXECUTED." };
+  if (approval !== null && people === "silence") return { tool: name, result: "expired", output: "NOT EXECUTED." };
+  const args =
+    approval !== null && typeof people === "object"
+      ? SendRefundInput.parse({ ...frozen, amount_minor: people.amountMinor })
+      : frozen;
   try {
-    return { tool: name, result: "succeeded", output: await called.execute(parsed.data, contextOf(operationId)) };
+    const output = await called.execute(args, contextOf(operationId));
+    if (!called.isPending(output) || settles === undefined) return { tool: name, result: "succeeded", output };
+    await desk.sandbox.post("/sandbox/settle", { refund: SendRefundOutput.parse(output).refund_id, status: settles });
+    const settled = await called.settle(args, { ...contextOf(operationId), output: stored(output) });
+    if (settled.answer === "settled") return { tool: name, result: "succeeded", output: settled.output };
+    return { tool: name, result: "failed", output: { result: "failed", ...settled } };
   } catch (error) {
     if (!(error instanceof ToolError)) throw error;
     return { tool: name, result: "failed", output: { result: "failed", code: error.code, message: error.message } };
@@ -106,20 +121,35 @@ describe("the clerk at work", () => {
     expect(rows).toEqual([{ email: order.customer.email, template: "refund_sent" }]);
   });
 
-  test("refunds a large order once a manager approved it", async () => {
+  test("refunds a large order once it was approved", async () => {
     const order = desk.take("above_limit");
-    const { outcome, said } = await play({ texts: [request(order)], manager: "approve" });
+    const { outcome, said } = await play({ texts: [request(order)], people: "approve" });
     expect(outcome).toEqual({ kind: "succeeded" });
     expect(said.at(-1)).toContain("has been paid out");
+    expect(said.at(-1)).not.toContain("in place of");
     expect(await ledgerOf(order)).toMatchObject({ rows: [{ amount: order.totalMinor }] });
   });
 
-  test.each([
-    ["reject", "rejected", /manager did not approve/],
-    ["silence", "expired", /has not decided .* in time/],
-  ] as const)("pays nothing when the manager answers with %s, and says so", async (manager, reason, words) => {
+  test("tells the customer the amount that was paid when an approver has changed it", async () => {
     const order = desk.take("above_limit");
-    const { outcome, said } = await play({ texts: [request(order)], manager });
+    const { outcome, said } = await play({ texts: [request(order)], people: { amountMinor: "9950" } });
+    expect(outcome).toEqual({ kind: "succeeded" });
+    const currency = order.currency.toUpperCase();
+    const asked = formatMoney(String(order.totalMinor), order.currency);
+    expect(said.at(-1)).toMatch(new RegExp(`Your refund of ${currency} 99\\.50 .* paid out .* in place of ${asked}`));
+    expect(await ledgerOf(order)).toMatchObject({ rows: [{ amount: 9_950 }] });
+    const { rows } = await desk.pool.query("select body from refund_desk.notifications where order_id = $1", [
+      order.id,
+    ]);
+    expect(rows).toEqual([{ body: expect.stringContaining(`refunded ${currency} 99.50`) }]);
+  });
+
+  test.each([
+    ["reject", "rejected", /was not approved\. It was not paid out/],
+    ["silence", "expired", /was not approved in time/],
+  ] as const)("pays nothing when those who are asked answer with %s, and says so", async (people, reason, words) => {
+    const order = desk.take("above_limit");
+    const { outcome, said } = await play({ texts: [request(order)], people });
     expect(outcome).toEqual({ kind: "blocked", step: "send_refund", reason });
     expect(said.at(-1)).toMatch(words);
     expect(await ledgerOf(order)).toMatchObject({ rows: [] });
@@ -155,7 +185,25 @@ describe("the clerk at work", () => {
     expect(outcome).toEqual({ kind: "blocked", step: "find_order", reason: "not_yours" });
   });
 
-  test("calls a pending refund pending, to the customer as well", async () => {
+  test("says that a pending refund is paid out once it is, and not before", async () => {
+    const order = desk.take("below_limit");
+    await desk.sandbox.post("/sandbox/pending", { payment_intent: order.paymentIntent });
+    const { outcome, said } = await play({ texts: [request(order)], settles: "succeeded" });
+    expect(outcome).toEqual({ kind: "succeeded" });
+    expect(said).toEqual([expect.stringContaining("has been paid out")]);
+  });
+
+  test("does not tell the customer that a pending refund was paid which failed in the end", async () => {
+    const order = desk.take("below_limit");
+    await desk.sandbox.post("/sandbox/pending", { payment_intent: order.paymentIntent });
+    const { outcome, said, called } = await play({ texts: [request(order)], settles: "failed" });
+    expect(outcome).toEqual({ kind: "blocked", step: "send_refund", reason: "refund_failed" });
+    expect(said).toEqual([expect.stringMatching(/could not be paid out .* colleague/)]);
+    expect(called).not.toContainEqual(expect.stringContaining("notify_customer"));
+    expect(await ledgerOf(order)).toMatchObject({ rows: [] });
+  });
+
+  test("calls a pending refund pending where somebody has told it so, to the customer as well", async () => {
     const order = desk.take("below_limit");
     await desk.sandbox.post("/sandbox/pending", { payment_intent: order.paymentIntent });
     const { outcome, said } = await play({ texts: [request(order)] });
@@ -176,7 +224,7 @@ describe("the clerk at work", () => {
 describe("createRefundAgent", () => {
   test("gives real models the policy's own figures, and ends a run that is blocked", () => {
     expect(desk.agent).toMatchObject({ name: "refund-desk", version: "1", onBlocked: "end" });
-    expect(desk.agent.instructions).toMatch(/30 days.*EUR 100\.00/s);
+    expect(desk.agent.instructions).toMatch(/30 days.*EUR 100\.00.*manager.*EUR 400\.00.*two people of finance/s);
     for (const name of desk.agent.tools.keys()) expect(desk.agent.instructions).toContain(name);
   });
 });

@@ -53,16 +53,16 @@ function storeTool(store: StoreClient, name: ToolName): Tool {
     retry: NO_RETRY,
     execute: (args: Arguments, context: ToolContext) => callStore(store, { name, args }, context),
   };
-  const approval = () => ({ rule: "every_write", roles: ["manager"] });
+  const rules = [{ name: "every_write", ask: { roles: ["manager"] } }];
   switch (TOOL_OFFERS[name]) {
     case "read":
       return defineTool({ ...base, effect: "read" });
     case "key":
-      return defineTool({ ...base, approval, effect: { key: { validForMs: KEY_VALID_MS } } });
+      return defineTool({ ...base, rules, effect: { key: { validForMs: KEY_VALID_MS } } });
     case "look-up":
       return defineTool({
         ...base,
-        approval,
+        rules,
         effect: { lookUp: { settlesWithinMs: SETTLES_WITHIN_MS } },
         reconcile: (_args, context) => lookUp(store, context),
       });

@@ -1,20 +1,20 @@
-// The people of the acceptance test, who only have the api: a manager who decides, an operator who looks after the runs.
+// The people of the acceptance test, who only have the api: approvers who decide, an operator who looks after the runs.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, ProblemError } from "@holdpoint/client";
 import type { Reply } from "@holdpoint/protocol";
 import type { RandomSource } from "./killer.ts";
 
 type Run = Reply<"showRun">;
-type Approval = Reply<"showApproval">;
+type Approval = Reply<"listApprovals">["items"][number];
 
-const MANAGER_LOOKS_EVERY_MS = 200;
+const APPROVER_LOOKS_EVERY_MS = 200;
 /** So that decisions, and with them the writes, are spread over the whole test. */
 const DECISIONS_A_LOOK = 3;
-/** A manager who was asked to wait decides all the same after this time: waiting must never end in a standstill. */
+/** An approver who was asked to wait decides all the same after this time: waiting must never end in a standstill. */
 const PATIENCE_MS = 2_000;
 const PAGE = 200;
 
-export interface Manager {
+export interface Approver {
   readonly decided: number;
   /** Refused decisions, which no correct product gives: nobody else decides. */
   readonly refusals: readonly string[];
@@ -22,12 +22,12 @@ export interface Manager {
   work(signal: AbortSignal): Promise<void>;
 }
 
-/** @param mayHaveDecided  how many requests may have been decided by now. */
-export function createManager(deps: {
+/** @param mayHaveDecided  how many decisions this approver may have made by now. */
+export function createApprover(deps: {
   readonly client: Client;
   readonly random: RandomSource;
   readonly mayHaveDecided: () => number;
-}): Manager {
+}): Approver {
   const { client, random, mayHaveDecided } = deps;
   const refusals: string[] = [];
   let decided = 0;
@@ -53,9 +53,11 @@ export function createManager(deps: {
       while (!signal.aborted) {
         const { items } = await client.listApprovals({ state: ["pending"], mine: true, limit: PAGE });
         const waitedLong = performance.now() - lastMs > PATIENCE_MS;
+        // Where two have to approve, what this one has approved is still pending.
+        const open = items.filter(({ decisions }) => decisions.approve === null);
         const quota = Math.max(mayHaveDecided() - decided, waitedLong ? 1 : 0);
-        for (const approval of choose(random, items, Math.min(quota, DECISIONS_A_LOOK))) await approve(approval);
-        await pause(MANAGER_LOOKS_EVERY_MS, signal);
+        for (const approval of choose(random, open, Math.min(quota, DECISIONS_A_LOOK))) await approve(approval);
+        await pause(APPROVER_LOOKS_EVERY_MS, signal);
       }
     },
   };

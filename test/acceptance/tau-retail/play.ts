@@ -5,9 +5,9 @@ import type { Reply } from "@holdpoint/protocol";
 import { collectEvidence, type Submitted } from "./evidence.ts";
 import type { Fleet } from "./fleet/fleet.ts";
 import { createRandomSource, type Kill, type KillLog, runKiller } from "./killer.ts";
-import { createManager, listAllRuns, type Manager, pause, retryWaiting } from "./people.ts";
+import { type Approver, createApprover, listAllRuns, pause, retryWaiting } from "./people.ts";
 import type { CaseEvidence, Scenario } from "./scenario.ts";
-import { MANAGER, OPERATOR, tokenOf } from "./tokens.ts";
+import { FINANCE, MANAGER, OPERATOR, tokenOf } from "./tokens.ts";
 
 export interface PlayOptions {
   readonly scenario: Scenario;
@@ -64,19 +64,22 @@ export async function play(options: PlayOptions): Promise<Played> {
     killerDone: false,
     startedMs: performance.now(),
   };
-  const manager = createManager({
-    client: createClient({ baseUrl: fleet.apiUrl, token: tokenOf(MANAGER) }),
-    random: createRandomSource(`${seed} manager`),
-    mayHaveDecided: () => allowedDecisions(options, progress),
-  });
+  const approvers: readonly Approver[] = [MANAGER, FINANCE].map((user, index) =>
+    createApprover({
+      client: createClient({ baseUrl: fleet.apiUrl, token: tokenOf(user) }),
+      random: createRandomSource(`${seed} ${user}`),
+      // Together they make no more decisions than are allowed.
+      mayHaveDecided: () => allowedDecisions(options, progress) - decisionsOf(approvers.toSpliced(index, 1)),
+    }),
+  );
   const submitted = await submitAll(options);
   const over = new AbortController();
   const limit = AbortSignal.timeout(limitMs);
   const stop = AbortSignal.any([over.signal, limit, interrupted]);
   const parts = [
-    manager.work(stop),
+    ...approvers.map((approver) => approver.work(stop)),
     killUntilEnough(options, progress, stop),
-    watch({ options, operator, progress, manager }, stop).finally(() => over.abort()),
+    watch({ options, operator, progress, approvers }, stop).finally(() => over.abort()),
   ];
   try {
     await Promise.race([Promise.all(parts), fleet.failed]);
@@ -93,7 +96,7 @@ export async function play(options: PlayOptions): Promise<Played> {
     takeovers: collected.reduce((sum, { takeovers }) => sum + takeovers, 0),
     kills: progress.kills,
     operatorRetries: progress.operatorReasons,
-    faults: faultsOf(options, manager, progress),
+    faults: faultsOf(options, approvers, progress),
     durationMs,
   };
 }
@@ -158,11 +161,11 @@ async function watch(
     readonly options: PlayOptions;
     readonly operator: Client;
     readonly progress: Progress;
-    readonly manager: Manager;
+    readonly approvers: readonly Approver[];
   },
   stop: AbortSignal,
 ): Promise<void> {
-  const { options, operator, progress, manager } = watched;
+  const { options, operator, progress, approvers } = watched;
   let toldMs = performance.now();
   while (!stop.aborted) {
     progress.runs = await listAllRuns(operator);
@@ -171,7 +174,7 @@ async function watch(
     if (ended === options.scenario.cases.length) return;
     if (performance.now() - toldMs > TELL_EVERY_MS) {
       toldMs = performance.now();
-      options.say(progressLine(options, progress, { ended, decided: manager.decided }));
+      options.say(progressLine(options, progress, { ended, decided: decisionsOf(approvers) }));
     }
     await pause(LOOK_EVERY_MS, stop);
   }
@@ -194,8 +197,16 @@ function progressLine(
   ].join("  ");
 }
 
-function faultsOf({ scenario, limitMs }: PlayOptions, { refusals }: Manager, { runs }: Progress): readonly string[] {
-  const refused = refusals.map((refusal) => `the manager's decision was refused: ${refusal}`);
+function decisionsOf(approvers: readonly Approver[]): number {
+  return approvers.reduce((sum, { decided }) => sum + decided, 0);
+}
+
+function faultsOf(
+  { scenario, limitMs }: PlayOptions,
+  approvers: readonly Approver[],
+  { runs }: Progress,
+): readonly string[] {
+  const refused = approvers.flatMap(({ refusals }) => refusals.map((refusal) => `a decision was refused: ${refusal}`));
   const open = runs.filter(({ endedAt }) => endedAt === null);
   const left = scenario.cases.length - (runs.length - open.length);
   if (left === 0) return refused;

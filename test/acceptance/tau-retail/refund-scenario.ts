@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Run } from "@holdpoint/protocol";
-import { listSeedOrders, type SeedOrder, setUpRefundDesk } from "@holdpoint/refund-desk";
+import { listSeedOrders, SEED_POLICY, type SeedOrder, setUpRefundDesk } from "@holdpoint/refund-desk";
 import { z } from "zod";
 import { startAndWait } from "./fleet/program.ts";
 import { createRandomSource } from "./killer.ts";
@@ -42,7 +42,7 @@ export async function openRefundScenario({ seed, databaseUrl, logDir, env }: Sce
       env: { REFUND_DESK_DATABASE_URL: databaseUrl, REFUND_DESK_STRIPE_URL: sandboxUrl, REFUND_DESK_MODEL: "clerk" },
     },
     cases: orders.map(caseOf),
-    approvals: orders.filter(({ kind }) => kind === "above_limit").length,
+    approvals: orders.reduce((sum, order) => sum + approvalsOf(order), 0),
     plan: { kills: 14, killsAfterWrite: 6, minDelayMs: 600, maxDelayMs: 1_800, machineShare: 0.1 },
     minimums: { kills: 12, killsAfterWrite: 4, takeovers: 10 },
     heldReplies: async (runs) => findHeld(Holds.parse(await ask(sandboxUrl, "holds")).held, runs),
@@ -60,6 +60,12 @@ export async function openRefundScenario({ seed, databaseUrl, logDir, env }: Sce
       await program.stop();
     },
   };
+}
+
+/** How many people have to approve its refund. */
+function approvalsOf({ totalMinor }: SeedOrder): number {
+  if (totalMinor > SEED_POLICY.twoPersonLimitMinor) return 2;
+  return totalMinor > SEED_POLICY.managerLimitMinor ? 1 : 0;
 }
 
 function caseOf({ id, customer }: SeedOrder): Scenario["cases"][number] {

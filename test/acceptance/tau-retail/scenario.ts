@@ -39,7 +39,7 @@ export interface Scenario extends AsyncDisposable {
   readonly agent: { readonly name: string; readonly version: string };
   readonly agents: { readonly module: URL; readonly env: Readonly<Record<string, string>> };
   readonly cases: readonly Case[];
-  /** How many calls will need the manager. */
+  /** How many approvals will be needed. */
   readonly approvals: number;
   /** How the killer works here, and what it must reach at least. */
   readonly plan: KillPlan;

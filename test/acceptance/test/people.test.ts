@@ -1,21 +1,26 @@
 import { createClient, ProblemError } from "@holdpoint/client";
 import { describe, expect, test } from "vitest";
 import { createRandomSource } from "../tau-retail/killer.ts";
-import { createManager, retryWaiting } from "../tau-retail/people.ts";
+import { createApprover, retryWaiting } from "../tau-retail/people.ts";
 import { requesterOfTask, taskOfRequester } from "../tau-retail/task-requester.ts";
 import { tokenOf, tokensFor } from "../tau-retail/tokens.ts";
 
-const approval = (id: string) => ({ id, argsHash: `hash of ${id}` });
+const approval = (id: string, approve: string | null = null) => ({
+  id,
+  argsHash: `hash of ${id}`,
+  decisions: { approve },
+});
+type Pending = ReturnType<typeof approval>;
 
 /** A client on an api that has these requests pending and notes what it is asked. */
-function clientWith(pending: readonly { id: string; argsHash: string }[], refuse?: string) {
+function clientWith(pending: readonly Pending[], refuse?: string) {
   const real = createClient({ baseUrl: "http://127.0.0.1:1", token: "none" });
   const decided: unknown[] = [];
   const stop = new AbortController();
   let looks = 0;
   const client = {
     ...real,
-    // Only what the manager reads is there.
+    // Only what an approver reads is there.
     listApprovals: (async () => {
       looks += 1;
       if (looks === 3) stop.abort();
@@ -42,15 +47,15 @@ function problem(rule: string): ProblemError {
   return new ProblemError({ ...base, code: "refused", rule });
 }
 
-const managerFor = (client: ReturnType<typeof clientWith>["client"], mayHaveDecided: number) =>
-  createManager({ client, random: createRandomSource("s"), mayHaveDecided: () => mayHaveDecided });
+const approverFor = (client: ReturnType<typeof clientWith>["client"], mayHaveDecided: number) =>
+  createApprover({ client, random: createRandomSource("s"), mayHaveDecided: () => mayHaveDecided });
 
-describe("the manager", () => {
+describe("an approver", () => {
   test("approves what is pending with the hash that was shown", async () => {
     const { client, decided, stop } = clientWith([approval("a"), approval("b")]);
-    const manager = managerFor(client, 10);
-    await manager.work(stop);
-    expect(manager.decided).toBe(2);
+    const approver = approverFor(client, 10);
+    await approver.work(stop);
+    expect(approver.decided).toBe(2);
     const inputs = ["a", "b"].map((id) => ({ approvalId: id, decision: "approve", argsHash: `hash of ${id}` }));
     expect(decided).toHaveLength(2);
     expect(decided).toEqual(expect.arrayContaining(inputs));
@@ -58,18 +63,26 @@ describe("the manager", () => {
 
   test("decides no more than may have been decided by now", async () => {
     const { client, decided, stop } = clientWith([approval("a"), approval("b"), approval("c")]);
-    await managerFor(client, 2).work(stop);
+    await approverFor(client, 2).work(stop);
     expect(decided).toHaveLength(2);
+  });
+
+  test("leaves alone what it has approved and a second one still has to", async () => {
+    const { client, decided, stop } = clientWith([approval("a", "already_decided"), approval("b")]);
+    const approver = approverFor(client, 10);
+    await approver.work(stop);
+    expect(approver.decided).toBe(1);
+    expect(decided).toEqual([expect.objectContaining({ approvalId: "b" })]);
   });
 
   test("keeps a refusal to report it, and tries a busy run again", async () => {
     const refused = clientWith([approval("a")], "own_request");
-    const manager = managerFor(refused.client, 10);
-    await manager.work(refused.stop);
-    expect(manager.decided).toBe(0);
-    expect(manager.refusals).toContain("a: refused: own_request");
+    const approver = approverFor(refused.client, 10);
+    await approver.work(refused.stop);
+    expect(approver.decided).toBe(0);
+    expect(approver.refusals).toContain("a: refused: own_request");
     const busy = clientWith([approval("a")], "busy");
-    const patient = managerFor(busy.client, 10);
+    const patient = approverFor(busy.client, 10);
     await patient.work(busy.stop);
     expect(patient.refusals).toEqual([]);
   });
@@ -90,11 +103,12 @@ describe("retryWaiting", () => {
 });
 
 describe("callers", () => {
-  test("each requester has one token, beside the manager's and the operator's", () => {
+  test("each requester has one token, beside the approvers' and the operator's", () => {
     const cases = ["7", "8", "8"].map((id) => ({ name: id, requester: requesterOfTask(id), goal: "" }));
     const entries = tokensFor(cases).split(";");
     expect(entries).toEqual([
-      "token-of-manager-mona=manager-mona:manager",
+      "token-of-manager-mona=manager-mona:manager,finance",
+      "token-of-finance-fay=finance-fay:finance",
       "token-of-operator-otto=operator-otto:operator",
       "token-of-task-7=task-7:requester",
       "token-of-task-8=task-8:requester",

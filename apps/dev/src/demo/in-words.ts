@@ -10,13 +10,21 @@ export interface Told {
 export function tell(entry: TimelineEntry): Told {
   switch (entry.kind) {
     case "transition": {
-      const reason = entry.reason === null ? "" : ` (${entry.reason.replaceAll("_", " ")})`;
-      return { what: `${EVENTS[entry.event] ?? entry.event}${reason}`, side: moved(entry) };
+      // What arrived has a line of its own before this.
+      const reason = entry.event === "FactArrived" ? null : entry.reason;
+      const why = reason === null ? "" : ` (${reason.replaceAll("_", " ")})`;
+      return { what: `${EVENTS[entry.event] ?? entry.event}${why}`, side: moved(entry) };
     }
     case "step":
       return { what: entry.line, side: "" };
     case "decision":
-      return { what: `${entry.decision}s ${entry.tool}`, side: "" };
+      return { what: `${DECIDES[entry.decision]} ${entry.tool}`, side: "" };
+    case "reminder":
+      return { what: `${entry.tool}: approvers reminded (${entry.stage})`, side: "" };
+    case "callback":
+      return { what: `${entry.tool}: ${entry.source} reports ${entry.status}`, side: "" };
+    case "late_evidence":
+      return { what: `${entry.tool}: attempt ${entry.attempt} ended as ${entry.outcome}, reported late`, side: "" };
     case "refusal":
       return {
         what: `${ASKED[entry.event] ?? entry.event} refused: ${entry.rule.replaceAll("_", " ")}`,
@@ -47,6 +55,15 @@ export function timeOfDay(at: Date): string {
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
 }
 
+/** A call's arguments in one line. */
+export function inWords(args: unknown): string {
+  if (typeof args !== "object" || args === null) return JSON.stringify(args);
+  const fields = Object.entries(args).map(
+    ([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`,
+  );
+  return fields.join(", ");
+}
+
 /** Minor units as people write money: `EUR 189.00`. */
 export function money(minor: number, currency: string): string {
   return `${currency.toUpperCase()} ${(minor / 100).toFixed(2)}`;
@@ -60,9 +77,19 @@ const EVENTS: Readonly<Record<string, string>> = {
   EffectUnknown: "cannot know whether the call acted",
   EffectSettled: "settles the open attempt",
   Ended: "ends the run",
-  OwnerGone: "finds that the owner is gone",
+  OwnerGone: "finds the owner gone",
   Recovered: "recovers the run",
   FactArrived: "brings what was waited for",
+};
+
+const DECIDES: Readonly<Record<Extract<TimelineEntry, { kind: "decision" }>["decision"], string>> = {
+  approve: "approves",
+  approve_with_edits: "changes and approves",
+  reject: "rejects",
+  reject_and_abort: "stops the run, and rejects",
+  respond: "answers instead of",
+  skip: "skips",
+  escalate: "passes on",
 };
 
 const ASKED: Readonly<Record<string, string>> = {

@@ -28,10 +28,11 @@ class ClaimError extends Error {
 /** Who arranges what happens from outside, with signals and the sandbox's own endpoints. */
 export const DIRECTOR = "director";
 
-const WIDTH = 110;
+/** Of a terminal of 100 columns. */
+const WIDTH = 99;
 const INDENT = 11;
 const WHO_WIDTH = 10;
-const WHAT_WIDTH = 54;
+const WHAT_WIDTH = 46;
 
 export function openNarrator(write: (text: string) => void): Narrator {
   let chapters = 0;
@@ -42,10 +43,11 @@ export function openNarrator(write: (text: string) => void): Narrator {
     },
     event({ atMs, who, what, side = "" }) {
       const when = `${(atMs / 1_000).toFixed(2)} s`.padStart(9);
-      const padded = side === "" ? what : what.padEnd(WHAT_WIDTH);
-      write(
-        `${pc.dim(when)}  ${paint(who)(who.padEnd(WHO_WIDTH))}  ${padded}${pc.dim(side === "" ? "" : `  ${side}`)}\n`,
-      );
+      const column = INDENT + WHO_WIDTH + 2;
+      const fits = column + Math.max(what.length, WHAT_WIDTH) + 2 + side.length <= WIDTH;
+      const beside = fits ? " ".repeat(Math.max(WHAT_WIDTH - what.length, 0) + 2) : `\n${" ".repeat(column)}`;
+      const aside = side === "" ? "" : `${beside}${pc.dim(side)}`;
+      write(`${pc.dim(when)}  ${paint(who)(who.padEnd(WHO_WIDTH))}  ${wrap(what, column)}${aside}\n`);
     },
     does(who, what) {
       const lines = wrap(localTimes(what, new Date()), INDENT + WHO_WIDTH + 2);

@@ -21,14 +21,40 @@ export interface Stage {
 
 export const AGENT = { name: "refund-desk", version: "1" } as const;
 
-/** One order of the shop's seed, above the limit from which a manager decides. */
-export const ORDER = { id: "ord_4411", paymentIntent: "pi_seed4411", email: "jonas.nowak@example.com" } as const;
+/** An order of the shop's seed, and its customer. */
+export interface Order {
+  readonly id: string;
+  readonly paymentIntent: string;
+  readonly email: string;
+}
+
+/** Above the limit from which a manager decides. */
+export const ORDER: Order = { id: "ord_4411", paymentIntent: "pi_seed4411", email: "jonas.nowak@example.com" };
+/** Above the limit from which two of finance decide. */
+export const LARGE_ORDER: Order = {
+  id: "ord_4447",
+  paymentIntent: "pi_seed4447",
+  email: "nadia.lindqvist@example.com",
+};
+/** For a manager as well; she changes the amount. */
+export const EDITED_ORDER: Order = {
+  id: "ord_4423",
+  paymentIntent: "pi_seed4423",
+  email: "tomasz.tanaka@example.com",
+};
 
 export function setStage(parts: Pick<Stage, "fleet" | "queue" | "narrator" | "signal">): Stage {
   const { fleet, signal } = parts;
   const speak = (token: string): Client => createClient({ baseUrl: fleet.apiUrl, token });
-  const { alice, mona, max, olga } = TOKEN;
-  const people = { alice: speak(alice), mona: speak(mona), max: speak(max), olga: speak(olga) };
+  const { alice, mona, max, fay, fred, olga } = TOKEN;
+  const people = {
+    alice: speak(alice),
+    mona: speak(mona),
+    max: speak(max),
+    fay: speak(fay),
+    fred: speak(fred),
+    olga: speak(olga),
+  };
   return {
     ...parts,
     people,

@@ -1,13 +1,17 @@
 // The story in chapters. Everything that it says is read from the running system, and every claim is checked.
 
-import { type Client, ProblemError } from "@holdpoint/client";
+import type { Client } from "@holdpoint/client";
 import type { Approval, Run } from "@holdpoint/protocol";
+import { askForRefund, pendingApproval } from "./ask.ts";
 import { measureCpu, sumCpu, WINDOW_MS } from "./cpu-time.ts";
-import { type Crew, type Hand, withNames } from "./crew.ts";
-import { type Follower, followRun } from "./follow.ts";
-import { money } from "./in-words.ts";
+import type { Hand } from "./crew.ts";
+import { playEditedApproval } from "./edited-approval.ts";
+import type { Follower } from "./follow.ts";
+import { inWords, money } from "./in-words.ts";
 import { DIRECTOR } from "./narrator.ts";
+import { refusalOf } from "./refusal.ts";
 import { AGENT, ORDER, type Stage } from "./stage.ts";
+import { playTwoPeople } from "./two-people.ts";
 import { until } from "./until.ts";
 
 /** What the end of the story is judged by. */
@@ -17,7 +21,6 @@ export interface Told {
   readonly approval: Approval;
 }
 
-const GOAL = `Please refund order ${ORDER.id}, it arrived broken. I am ${ORDER.email}`;
 const LIMIT_MS = 60_000;
 /**
  * Noise: what timers, lease renewals and the queue's idle look cost all worker processes together, in one second. A
@@ -30,32 +33,17 @@ const CPU_WINDOWS = 3;
 export async function playStory(stage: Stage): Promise<Told> {
   const pids = await workerPids(stage);
   const beforeMs = sumCpu(pids);
-  const { follower, run } = await ask(stage);
-  const approval = await pendingApproval(stage, run);
+  stage.narrator.chapter("A customer asks; the agent looks up, quotes, and holds for a manager");
+  const { follower, run } = await askForRefund(stage, ORDER, { briefly: false });
+  const approval = await pendingApproval(stage.people.mona, run, stage);
   await showThatNobodyWorks(stage, run, { pids, workedMs: sumCpu(pids) - beforeMs });
   await killTheIdleWorker(stage, run);
   await killTheSender(stage, { run, approval, follower });
   const ended = await finish(stage, follower);
   await comeTooLate(stage, { run: ended, approval, follower });
+  await playTwoPeople(stage);
+  await playEditedApproval(stage);
   return { run: ended, follower, approval };
-}
-
-async function ask({ people, crew, narrator, signal }: Stage): Promise<{ follower: Follower; run: Run }> {
-  narrator.chapter("A customer asks; the agent looks up, quotes, and holds for a manager");
-  const session = await people.alice.createSession({}, { signal });
-  const submitted = await people.alice.submitRun({ sessionId: session.id, agent: AGENT, goal: GOAL }, { signal });
-  narrator.does("alice", `writes: ${GOAL}`);
-  const follower = followRun({ client: people.alice, runId: submitted.id, crew, narrator, signal });
-  const run = await follower.untilRun("the run to wait for a manager", ({ status }) => status === "waiting_approval");
-  narrator.quote(run.sentence);
-  return { follower, run };
-}
-
-async function pendingApproval({ people, signal }: Stage, run: Run): Promise<Approval> {
-  const { items } = await people.mona.listApprovals({ runId: run.id, state: ["pending"], mine: true }, { signal });
-  const [approval] = items;
-  if (approval === undefined) throw new Error("mona sees no approval request that she may decide");
-  return approval;
 }
 
 interface CpuBefore {
@@ -195,16 +183,6 @@ async function comeTooLate(
   );
 }
 
-async function refusalOf(asked: Promise<unknown>, crew: Crew): Promise<string> {
-  try {
-    await asked;
-  } catch (error) {
-    if (error instanceof ProblemError && error.code === "refused") return withNames(error.message, crew);
-    throw error;
-  }
-  throw new Error("this was accepted, although the run has ended");
-}
-
 async function lastOwner({ people, crew, signal }: Stage, run: Run): Promise<Hand> {
   const { items } = await people.olga.showTimeline({ runId: run.id, limit: 200 }, { signal });
   const claim = items.findLast((entry) => entry.kind === "transition" && entry.event === "Claimed");
@@ -218,14 +196,6 @@ async function workerPids({ fleet, crew }: Stage): Promise<readonly number[]> {
 
 async function untilGone({ signal }: Stage, { name, pid }: Hand): Promise<void> {
   await until(async () => (isRunning(pid) ? null : true), { what: `${name} to be gone`, limitMs: LIMIT_MS, signal });
-}
-
-function inWords(args: Approval["args"]): string {
-  if (typeof args !== "object" || args === null) return JSON.stringify(args);
-  const fields = Object.entries(args).map(
-    ([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`,
-  );
-  return fields.join(", ");
 }
 
 function ms(value: number): string {

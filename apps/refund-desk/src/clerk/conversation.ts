@@ -1,4 +1,5 @@
 import type { LanguageModelV4Prompt, LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
+import { z } from "zod";
 import { EXPIRED, NOT_ESTABLISHED, REJECTED, readFailure } from "../tool-result.ts";
 
 /** How a call ended, as the prompt tells it. */
@@ -37,7 +38,7 @@ export function readConversation(prompt: LanguageModelV4Prompt): Conversation {
 function readOutput(output: LanguageModelV4ToolResultOutput): PastResult {
   switch (output.type) {
     case "json":
-      return { ok: true, value: output.value };
+      return { ok: true, value: withoutNote(output.value) };
     case "text":
       return { ok: true, value: readJson(output.value) };
     case "content":
@@ -46,12 +47,20 @@ function readOutput(output: LanguageModelV4ToolResultOutput): PastResult {
         value: readJson(output.value.map((part) => (part.type === "text" ? part.text : "")).join("")),
       };
     case "error-json":
-      return { ok: false, code: readFailure(output.value) };
+      return { ok: false, code: readFailure(withoutNote(output.value)) };
     case "error-text":
       return { ok: false, code: understandFailure(output.value) };
     case "execution-denied":
       return { ok: false, code: REJECTED };
   }
+}
+
+const WithNote = z.strictObject({ note: z.string(), output: z.unknown() });
+
+/** A result of changed arguments comes with a note; the result itself says what was really done. */
+function withoutNote(value: unknown): unknown {
+  const noted = WithNote.safeParse(value);
+  return noted.success ? noted.data.output : value;
 }
 
 /** Text results may carry JSON; text that is none stays text. */

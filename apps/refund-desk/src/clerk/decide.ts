@@ -71,21 +71,31 @@ interface Payable {
 }
 
 function payAndTell(conversation: Conversation, { quote, order, reason }: Payable): Decision {
-  const { order_id, payment_intent, amount_minor, currency } = quote;
+  const { order_id, payment_intent, amount_minor, order_total_minor, currency } = quote;
   const sent = step(conversation, SendRefundOutput, {
     tool: "send_refund",
     candidates: [reason, "requested_by_customer" as const].map(
-      (why) => ({ order_id, payment_intent, amount_minor, currency, reason: why }) satisfies SendRefundInput,
+      (why) =>
+        ({
+          order_id,
+          payment_intent,
+          amount_minor,
+          order_total_minor,
+          currency,
+          reason: why,
+        }) satisfies SendRefundInput,
     ),
     about: { order_id },
   });
   if ("call" in sent) return sent;
   if ("code" in sent) return { say: explainNotSent(order_id, sent.code) };
 
+  // Whoever approved it may have changed the amount: what was paid is what the result says.
+  const paid = { refund: sent.value, asked: quote };
   const { email, customer_name } = order;
   const told = step(conversation, z.unknown(), {
     tool: "notify_customer",
-    candidates: [refundMessage(customer_name, sent.value), refundMessage("customer", sent.value)].map(
+    candidates: [refundMessage(customer_name, paid), refundMessage("customer", paid)].map(
       (text) =>
         ({
           order_id,
@@ -97,7 +107,7 @@ function payAndTell(conversation: Conversation, { quote, order, reason }: Payabl
     about: { order_id },
   });
   if ("call" in told) return told;
-  return { say: closeConversation(sent.value, email, !("code" in told)) };
+  return { say: closeConversation(paid, email, !("code" in told)) };
 }
 
 interface Step {

@@ -1,6 +1,6 @@
 import { formatMoney } from "../money.ts";
 import type { QuoteRefundOutput, SendRefundOutput } from "../tool-outputs.ts";
-import { EXPIRED, NOT_ESTABLISHED, REJECTED } from "../tool-result.ts";
+import { EXPIRED, NOT_ESTABLISHED, REFUND_FAILED, REJECTED } from "../tool-result.ts";
 import type { CustomerRequest } from "./read-request.ts";
 
 /** Asks for what is missing. */
@@ -39,9 +39,11 @@ export function explainNotSent(orderId: string, code: string): string {
   const colleague = "A colleague will look into it and get back to you.";
   switch (code) {
     case REJECTED:
-      return `I am sorry, our manager did not approve the refund of order ${orderId}. It was not paid out.`;
+      return `I am sorry, the refund of order ${orderId} was not approved. It was not paid out.`;
     case EXPIRED:
-      return `I am sorry, our manager has not decided on the refund of order ${orderId} in time. It was not paid out.`;
+      return `I am sorry, the refund of order ${orderId} was not approved in time. It was not paid out.`;
+    case REFUND_FAILED:
+      return `I am sorry, the refund of order ${orderId} could not be paid out to your payment method. ${colleague}`;
     case NOT_ESTABLISHED:
       return `I cannot tell yet whether the refund of order ${orderId} was paid out. ${colleague}`;
     default:
@@ -53,20 +55,33 @@ export function explainHandOver(orderId: string, code: string): string {
   return `I could not work on order ${orderId} (${code}). A colleague will look into it and get back to you.`;
 }
 
+/** A refund that was made, and what had been asked for. */
+export interface Paid {
+  readonly refund: SendRefundOutput;
+  readonly asked: { readonly amount_minor: string; readonly currency: string };
+}
+
 /** The message that the customer gets by e-mail. */
-export function refundMessage(name: string, refund: SendRefundOutput): string {
+export function refundMessage(name: string, { refund, asked }: Paid): string {
   const amount = formatMoney(refund.amount_minor, refund.currency);
   const what =
     refund.status === "pending"
       ? `your refund of ${amount} for order ${refund.order_id} has been accepted and is on its way`
       : `we have refunded ${amount} for order ${refund.order_id} to your original payment method`;
-  return `Dear ${name}, ${what}. Reference: ${refund.refund_id}.`;
+  return `Dear ${name}, ${what}.${explainChange({ refund, asked })} Reference: ${refund.refund_id}.`;
 }
 
 /** The last words of a conversation that reached its end. */
-export function closeConversation(refund: SendRefundOutput, email: string, notified: boolean): string {
+export function closeConversation({ refund, asked }: Paid, email: string, notified: boolean): string {
   const amount = formatMoney(refund.amount_minor, refund.currency);
   const state = refund.status === "pending" ? "has been accepted and is on its way" : "has been paid out";
   const message = notified ? `I have sent the details to ${email}.` : "I could not send you the details by e-mail.";
-  return `Your refund of ${amount} for order ${refund.order_id} ${state} (reference ${refund.refund_id}). ${message}`;
+  const done = `Your refund of ${amount} for order ${refund.order_id} ${state} (reference ${refund.refund_id}).`;
+  return `${done}${explainChange({ refund, asked })} ${message}`;
+}
+
+/** That another amount was paid than was asked for; nothing where it is the same. */
+function explainChange({ refund, asked }: Paid): string {
+  if (refund.amount_minor === asked.amount_minor) return "";
+  return ` Our review set this amount in place of ${formatMoney(asked.amount_minor, asked.currency)}.`;
 }

@@ -49,8 +49,9 @@ export function judgeRefund(order: Order, policy: RefundPolicy, now: Date): Quot
     order_id: order.id,
     payment_intent: order.paymentIntent,
     amount_minor: String(remaining),
+    order_total_minor: String(order.totalMinor),
     currency: order.currency,
-    needs_manager: needsManager(remaining, policy),
+    needs_manager: needsManager(order.totalMinor, policy),
     why:
       remaining < order.totalMinor
         ? `${show(order.totalMinor - remaining)} was refunded before; ${show(remaining)} is left and within the window.`
@@ -58,9 +59,12 @@ export function judgeRefund(order: Order, policy: RefundPolicy, now: Date): Quot
   };
 }
 
-/** Whether a manager has to approve a refund of this amount (minor units). */
-export function needsManager(amountMinor: bigint, policy: RefundPolicy): boolean {
-  return amountMinor > policy.managerLimitMinor;
+/**
+ * Whether somebody has to approve a refund of an order with this total (minor units). The total decides, not the amount
+ * that is given back: so neither parts nor an amount that an approver has lowered get around the approval.
+ */
+export function needsManager(orderTotalMinor: bigint, policy: RefundPolicy): boolean {
+  return orderTotalMinor > policy.managerLimitMinor;
 }
 
 /** What speaks against a refund. `lasting`: it could never have been otherwise, so no earlier attempt was sent either. */
@@ -72,9 +76,8 @@ export interface RefundMismatch {
 
 /**
  * Whether a refund that is about to be sent fits its order, whatever the model made of the quote: the payment, the
- * currency, and no more than is left. What no manager has approved must be refundable now, and be no part of an amount
- * that one would have to approve. What a manager has approved is not judged by the window again: the decision may take
- * longer than it.
+ * order's total, by which the approval is judged, the currency, and no more than is left. What nobody had to approve
+ * must be refundable now. What was approved is not judged by the window again: the decision may take longer than it.
  *
  * @param operationId  the refund's own; what is recorded under it already is not counted against it.
  * @returns `null` when it fits, else what does not.
@@ -91,20 +94,17 @@ export function findRefundMismatch(
   if (input.currency !== order.currency) {
     return mismatch("wrong_currency", `${order.id} was paid in ${order.currency}`, true);
   }
+  if (BigInt(input.order_total_minor) !== order.totalMinor) {
+    return mismatch("wrong_total", `the total of ${order.id} is ${order.totalMinor} minor units`);
+  }
   const before = { ...order, refunds: order.refunds.filter((refund) => refund.operationId !== operationId) };
-  const amount = BigInt(input.amount_minor);
   const remaining = remainingMinor(before);
-  if (amount > remaining) {
+  if (BigInt(input.amount_minor) > remaining) {
     return mismatch("more_than_left", `only ${remaining} minor units of ${order.id} are left to refund`);
   }
-  if (needsManager(amount, policy)) return null;
+  if (needsManager(order.totalMinor, policy)) return null;
   const quote = judgeRefund(before, policy, now);
-  if (!quote.refundable) return mismatch(quote.reason, quote.why);
-  if (!quote.needs_manager) return null;
-  return mismatch(
-    "part_of_over_limit",
-    `a manager decides on the ${remaining} minor units that are left, in one refund`,
-  );
+  return quote.refundable ? null : mismatch(quote.reason, quote.why);
 }
 
 function remainingMinor(order: Order): bigint {

@@ -30,6 +30,8 @@ export interface OrderRefund {
 export interface RefundPolicy {
   /** Days after the delivery within which money is given back. */
   readonly windowDays: number;
-  /** Refunds above this amount (minor units, whatever the currency) need a manager. */
+  /** Refunds of orders above this total (minor units, whatever the currency) need a manager. */
   readonly managerLimitMinor: bigint;
+  /** Above this total they need two of finance instead. */
+  readonly twoPersonLimitMinor: bigint;
 }

@@ -25,6 +25,9 @@ create table if not exists refund_desk.policy (
   window_days integer not null check (window_days > 0),
   manager_limit_minor bigint not null check (manager_limit_minor >= 0)
 );
+-- What was set up before this limit was there gets it, too.
+alter table refund_desk.policy add column if not exists
+  two_person_limit_minor bigint not null default 40000 check (two_person_limit_minor >= 0);
 create table if not exists refund_desk.refunds (
   operation_id text primary key,
   order_id text not null references refund_desk.orders,

@@ -53,13 +53,23 @@ export async function readOrder(pool: Pool, orderId: string): Promise<Order | nu
  * @throws {Error} the database has none yet: it was not seeded.
  */
 export async function readPolicy(pool: Pool): Promise<RefundPolicy> {
-  const { rows } = await pool.query<{ window_days: number; manager_limit_minor: string }>(
-    "select window_days, manager_limit_minor from refund_desk.policy",
+  const { rows } = await pool.query<PolicyRow>(
+    "select window_days, manager_limit_minor, two_person_limit_minor from refund_desk.policy",
   );
   const row = rows[0];
   if (row === undefined)
     throw new Error("the refund desk's database has no policy; run apps/refund-desk/src/main-setup.ts");
-  return { windowDays: row.window_days, managerLimitMinor: BigInt(row.manager_limit_minor) };
+  return {
+    windowDays: row.window_days,
+    managerLimitMinor: BigInt(row.manager_limit_minor),
+    twoPersonLimitMinor: BigInt(row.two_person_limit_minor),
+  };
+}
+
+interface PolicyRow {
+  readonly window_days: number;
+  readonly manager_limit_minor: string;
+  readonly two_person_limit_minor: string;
 }
 
 interface OrderRow {

@@ -29,7 +29,11 @@ export interface SeedCustomer {
   readonly email: string;
 }
 
-export const SEED_POLICY: RefundPolicy = { windowDays: 30, managerLimitMinor: 10_000n };
+export const SEED_POLICY: RefundPolicy = {
+  windowDays: 30,
+  managerLimitMinor: 10_000n,
+  twoPersonLimitMinor: 40_000n,
+};
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const FIRST_NUMBER = 4_200;

@@ -24,6 +24,7 @@ export async function seedOrders(pool: Pool, now: Date): Promise<{ readonly adde
     JSON.stringify(orders),
     SEED_POLICY.windowDays,
     String(SEED_POLICY.managerLimitMinor),
+    String(SEED_POLICY.twoPersonLimitMinor),
   ]);
   return { added: rows[0]?.added ?? 0 };
 }
@@ -35,7 +36,8 @@ const SEED = `
       id text, customer_id text, customer_name text, customer_email text, payment_intent text, currency text,
       total_minor bigint, refunded_minor bigint, ordered_at timestamptz, delivered_at timestamptz, items jsonb)
   ), rules as (
-    insert into refund_desk.policy (window_days, manager_limit_minor) values ($2, $3) on conflict do nothing
+    insert into refund_desk.policy (window_days, manager_limit_minor, two_person_limit_minor)
+    values ($2, $3, $4) on conflict do nothing
   ), people as (
     insert into refund_desk.customers (id, name, email)
     select distinct customer_id, customer_name, customer_email from seed order by customer_id on conflict do nothing

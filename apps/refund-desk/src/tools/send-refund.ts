@@ -1,10 +1,12 @@
-import { defineTool, type LookUp, type Tool, type ToolContext } from "@holdpoint/runtime";
-import { findRefundMismatch, needsManager, type RefundMismatch } from "../orders/judge-refund.ts";
+import { defineTool, type LookUp, type Settled, type Tool, type ToolContext, type ToolRule } from "@holdpoint/runtime";
+import { findRefundMismatch, type RefundMismatch } from "../orders/judge-refund.ts";
+import type { RefundPolicy } from "../orders/order.ts";
 import { readOrder } from "../orders/read-order.ts";
 import { recordRefund } from "../orders/record-refund.ts";
 import type { ProviderRefund } from "../payments.ts";
 import { SendRefundInput } from "../tool-inputs.ts";
 import type { SendRefundOutput } from "../tool-outputs.ts";
+import { REFUND_FAILED } from "../tool-result.ts";
 import type { Desk } from "./desk.ts";
 import { asking, readingOrders, refusal, unknownOutcome } from "./tool-failures.ts";
 
@@ -13,24 +15,47 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 /** Stripe may forget an idempotency key after 24 hours. */
 const KEY_VALID_MS = DAY_MS;
 
-const MANAGER = { rule: "over_limit", roles: ["manager"], deadlineMs: DAY_MS, onDeadline: "reject" } as const;
+/** A pending refund takes days; the provider is asked about it this often, and after this long a person is. */
+const POLL_EVERY_MS = 60_000;
+const SETTLED_WITHIN_MS = 14 * DAY_MS;
 
 /**
  * `send_refund`: gives money back. The operation id is the idempotency key, and metadata that the look-up finds the
- * refund by. Above the policy's limit a manager approves first, which is decided by the frozen amount alone.
+ * refund by. People approve it first where the order's total is above the policy's limits. A refund that is only
+ * accepted has no result before the provider has paid it, or has failed to.
  */
 export function sendRefundTool(desk: Desk): Tool {
   return defineTool({
     name: "send_refund",
     description:
-      "Refunds an order, with the payment, amount and currency exactly as quote_refund gave them. Moves money. A manager may have to approve it first; the call then returns after the decision.",
+      "Refunds an order, with the payment, amount and currency exactly as quote_refund gave them. Moves money. People may have to approve it first, and may change the amount; the call returns once the money is paid out.",
     input: SendRefundInput,
     effect: { key: { validForMs: KEY_VALID_MS }, lookUp: {} },
-    approval: ({ amount_minor }) => (needsManager(BigInt(amount_minor), desk.policy) ? MANAGER : null),
+    service: "stripe",
+    rules: approvalRules(desk.policy),
+    presentation: {
+      amount: { minor: "amount_minor", currency: "currency" },
+      risk: { level: "high", reversible: false },
+    },
     execute: (input, context) => sendRefund(desk, input, context),
     externalRef: ({ refund_id }) => refund_id,
     reconcile: (input, context) => lookUpRefund(desk, input, context),
+    settlement: {
+      isPending: ({ status }) => status === "pending",
+      poll: (input, context) => pollRefund(desk, input, context),
+      everyMs: POLL_EVERY_MS,
+      withinMs: SETTLED_WITHIN_MS,
+    },
   });
+}
+
+/** The first rule that fits decides, so the larger limit stands first. */
+function approvalRules({ managerLimitMinor, twoPersonLimitMinor }: RefundPolicy): readonly ToolRule[] {
+  const above = (limit: bigint) => [{ argument: "order_total_minor", is: ">", value: String(limit) }] as const;
+  return [
+    { name: "two_of_finance", when: above(twoPersonLimitMinor), ask: { roles: ["finance"], quorum: 2 } },
+    { name: "over_limit", when: above(managerLimitMinor), ask: { roles: ["manager"] } },
+  ];
 }
 
 async function sendRefund(desk: Desk, input: SendRefundInput, context: ToolContext): Promise<SendRefundOutput> {
@@ -42,7 +67,8 @@ async function sendRefund(desk: Desk, input: SendRefundInput, context: ToolConte
     throw unknownOutcome("refund_status_unknown", `The refund ${refund.refundId} is "${refund.status}".`);
   }
   if (settled.status === "failed") {
-    throw refusal("refund_failed", `The provider could not pay the refund ${refund.refundId} out (${refund.status}).`);
+    const { code, message } = failureOf(refund);
+    throw refusal(code, message);
   }
   return show(input.order_id, refund, settled.status);
 }
@@ -59,6 +85,25 @@ async function lookUpRefund(
   if (status === null) return { answer: "unknown" };
   if (status === "failed") return { answer: "did_not_happen" };
   return { answer: "happened", output: show(input.order_id, refund, status) };
+}
+
+/** What has become of a refund that was accepted as pending. */
+async function pollRefund(
+  desk: Desk,
+  input: SendRefundInput,
+  context: ToolContext,
+): Promise<Settled<SendRefundOutput>> {
+  const refund = await asking(desk.payments.findRefund(toWanted(input, context), context));
+  if (refund === null) return { answer: "still_pending" };
+  const { status } = await record(desk, { order_id: input.order_id, refund }, context);
+  if (status === "failed") return { answer: "failed", ...failureOf(refund) };
+  if (status === "succeeded") return { answer: "settled", output: show(input.order_id, refund, status) };
+  return { answer: "still_pending" };
+}
+
+/** How a refund is spoken of whose money did not move. */
+function failureOf({ refundId, status }: ProviderRefund): { readonly code: string; readonly message: string } {
+  return { code: REFUND_FAILED, message: `The provider could not pay the refund ${refundId} out (${status}).` };
 }
 
 async function findMismatch(
