@@ -27,7 +27,8 @@ export function failureKind(error: unknown): FailureKind {
   const { code } = error;
   if (REPEAT_CODES.has(code)) return "repeat";
   const group = code.slice(0, 2);
-  if (group === "22" || group === "23") return "data";
+  // 54: what it says is too large, for an index for instance; as much the data's doing.
+  if (group === "22" || group === "23" || group === "54") return "data";
   if (group === "08" || group === "57" || code === READ_ONLY) return "connection";
   return group === "53" ? "resources" : "other";
 }

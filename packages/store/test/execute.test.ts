@@ -12,6 +12,7 @@ function fromServer(code: string): Error {
 test.each([
   ["22P05", "data"],
   ["23505", "data"],
+  ["54000", "data"],
   ["40P01", "repeat"],
   ["40001", "repeat"],
   ["55P03", "repeat"],
@@ -19,7 +20,6 @@ test.each([
   ["57014", "connection"],
   ["08006", "connection"],
   ["25006", "connection"],
-  ["54000", "other"],
   ["53100", "resources"],
   ["42P01", "other"],
 ])("what the server says with %s is met as: %s", (code, kind) => {
