@@ -1,6 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { SOURCE_PATTERN } from "@holdpoint/protocol";
 import type { z } from "zod";
+import { readEntries } from "./read-entries.ts";
 
 /** What one source of reports signs with. A source has two while it changes them. */
 export interface CallbackSecret {
@@ -14,16 +15,7 @@ const MOST_SECRETS = 2;
 /** Reads `source=secret;source2=secret`; mistakes name an entry by its place, never by its secret. */
 export function readCallbackSecrets(text: string, context: z.RefinementCtx): readonly CallbackSecret[] {
   const mistake = (message: string) => context.addIssue({ code: "custom", message });
-  const secrets = text
-    .split(";")
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== "")
-    .flatMap((entry, index) => {
-      const read = readEntry(entry);
-      if (typeof read !== "string") return [read];
-      mistake(`entry ${index + 1}: ${read}`);
-      return [];
-    });
+  const secrets = readEntries(text, context, readEntry);
   for (const [source, group] of Map.groupBy(secrets, (each) => each.source)) {
     if (group.length > MOST_SECRETS) mistake(`has more than ${MOST_SECRETS} secrets for ${source}`);
   }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { type AccessRole, isAccessRole, ROLE_PATTERN, USER_PATTERN } from "@holdpoint/protocol";
 import { type Store, syncRoles } from "@holdpoint/store";
 import type { z } from "zod";
+import { readEntries } from "./read-entries.ts";
 
 /** Whom a token names, and what its bearer may call at all. */
 export interface Bearer {
@@ -29,16 +30,7 @@ const SHORTEST_TOKEN = 8;
 /** Reads `token=user:role,role;token=user:role`; mistakes name an entry by its place, never by its token. */
 export function readTokens(text: string, context: z.RefinementCtx): readonly Token[] {
   const mistake = (message: string) => context.addIssue({ code: "custom", message });
-  const tokens = text
-    .split(";")
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== "")
-    .flatMap((entry, index) => {
-      const read = readEntry(entry);
-      if (typeof read !== "string") return [read];
-      mistake(`entry ${index + 1}: ${read}`);
-      return [];
-    });
+  const tokens = readEntries(text, context, readEntry);
   if (new Set(tokens.map(({ token }) => token)).size < tokens.length) mistake("has the same token twice");
   if (text.replaceAll(/[;\s]/g, "") === "") mistake("names nobody");
   return tokens;
