@@ -84,7 +84,8 @@ test("a run of 100 read-only steps costs at most 1.1 commits a step, claim and e
   const commits = (await leastCommitsOf((store) => readingRun(store, 50))) - SUBMISSION;
   process.stdout.write(`100 read-only steps, claim and end: ${commits} commits\n`);
   expect(commits).toBeLessThanOrEqual(110);
-  expect(commits).toBeGreaterThanOrEqual(102);
+  // Each step is one: fewer would mean that the counter was not read. It may lag by a commit or two.
+  expect(commits).toBeGreaterThanOrEqual(100);
 });
 
 test("an effectful call costs at most one commit more than a read: its intent", async () => {
