@@ -1,24 +1,9 @@
 import { hashArgs } from "@holdpoint/store";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  ARGS,
-  aRun,
-  aWaitingRun,
-  claim,
-  end,
-  HASH,
-  openTestApi,
-  problemOf,
-  type TestApi,
-  TOOL,
-  waitForApproval,
-} from "./api-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { ARGS, HASH, problemOf, TOOL, useTestApi } from "./api-fixture.ts";
+import { aRun, aWaitingRun, claim, end, waitForApproval } from "./stage-run.ts";
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await openTestApi();
-});
-afterAll(() => api[Symbol.asyncDispose]());
+const api = useTestApi();
 
 const mona = () => api.as("mona-token");
 const max = () => api.as("max-token");

@@ -1,23 +1,10 @@
 import { createHmac } from "node:crypto";
 import { Problem } from "@holdpoint/protocol";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  aRun,
-  callForRefund,
-  claim,
-  commit,
-  move,
-  openTestApi,
-  SECRETS,
-  startRefund,
-  type TestApi,
-} from "./api-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { SECRETS, useTestApi } from "./api-fixture.ts";
+import { aRun, callForRefund, claim, commit, move, startRefund } from "./stage-run.ts";
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await openTestApi();
-});
-afterAll(() => api[Symbol.asyncDispose]());
+const api = useTestApi();
 
 const olga = () => api.as("olga-token");
 const [OLD, NEW] = SECRETS.map(({ secret }) => secret);

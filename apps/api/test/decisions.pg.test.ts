@@ -1,12 +1,9 @@
 import { hashArgs, revokeRole } from "@holdpoint/store";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ARGS, aWaitingRun, HASH, openTestApi, problemOf, type TestApi, TOOL } from "./api-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { ARGS, HASH, openTestApi, problemOf, TOOL, useTestApi } from "./api-fixture.ts";
+import { aWaitingRun } from "./stage-run.ts";
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await openTestApi();
-});
-afterAll(() => api[Symbol.asyncDispose]());
+const api = useTestApi();
 
 const mona = () => api.as("mona-token");
 const max = () => api.as("max-token");

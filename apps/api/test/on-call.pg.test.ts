@@ -1,23 +1,10 @@
 import type { StepBody } from "@holdpoint/core";
 import { recordLateEvidence, reportRecovered, reportTrouble } from "@holdpoint/store";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  aRun,
-  callForRefund,
-  claim,
-  move,
-  openTestApi,
-  problemOf,
-  startRefund,
-  stored,
-  type TestApi,
-} from "./api-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { problemOf, useTestApi } from "./api-fixture.ts";
+import { aRun, callForRefund, claim, move, startRefund, stored } from "./stage-run.ts";
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await openTestApi();
-});
-afterAll(() => api[Symbol.asyncDispose]());
+const api = useTestApi();
 
 const olga = () => api.as("olga-token");
 

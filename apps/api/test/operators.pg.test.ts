@@ -1,22 +1,9 @@
 import { OPERATOR_CHOICES } from "@holdpoint/core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  aRun,
-  callForRefund,
-  claim,
-  move,
-  openTestApi,
-  problemOf,
-  startRefund,
-  type TestApi,
-  waitForOperator,
-} from "./api-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { problemOf, useTestApi } from "./api-fixture.ts";
+import { aRun, callForRefund, claim, move, startRefund, waitForOperator } from "./stage-run.ts";
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await openTestApi();
-});
-afterAll(() => api[Symbol.asyncDispose]());
+const api = useTestApi();
 
 const olga = () => api.as("olga-token");
 

@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { AGENT, ARGS, aWaitingRun, HASH, openTestApi, problemOf, type TestApi, TOOL } from "./api-fixture.ts";
+import { describe, expect, test } from "vitest";
+import { AGENT, ARGS, HASH, problemOf, TOOL, useTestApi } from "./api-fixture.ts";
+import { aWaitingRun } from "./stage-run.ts";
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await openTestApi();
-});
-afterAll(() => api[Symbol.asyncDispose]());
+const api = useTestApi();
 
 const mona = () => api.as("mona-token");
 const olga = () => api.as("olga-token");

@@ -3,15 +3,12 @@ import { Problem, ROUTES } from "@holdpoint/protocol";
 import { openPublisher } from "@holdpoint/queue";
 import { openStore } from "@holdpoint/store";
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { buildApi } from "../src/index.ts";
-import { AGENT, aRun, openTestApi, type TestApi } from "./api-fixture.ts";
+import { AGENT, useTestApi } from "./api-fixture.ts";
+import { aRun } from "./stage-run.ts";
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await openTestApi();
-});
-afterAll(() => api[Symbol.asyncDispose]());
+const api = useTestApi();
 
 const BEARER = { authorization: "Bearer alice-token" };
 const JSON_TYPE = { ...BEARER, "content-type": "application/json" };

@@ -1,28 +1,11 @@
 import { type AgentWakeUp, openConsumer, openPublisher } from "@holdpoint/queue";
 import { newId, showId } from "@holdpoint/store";
 import { waitFor } from "@holdpoint/testkit";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import {
-  AGENT,
-  aRun,
-  ask,
-  aWaitingRun,
-  callForRefund,
-  claim,
-  end,
-  move,
-  openTestApi,
-  problemOf,
-  startRefund,
-  stored,
-  type TestApi,
-} from "./api-fixture.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { AGENT, openTestApi, problemOf, useTestApi } from "./api-fixture.ts";
+import { aRun, ask, aWaitingRun, callForRefund, claim, end, move, startRefund, stored } from "./stage-run.ts";
 
-let api: TestApi;
-beforeAll(async () => {
-  api = await openTestApi();
-});
-afterAll(() => api[Symbol.asyncDispose]());
+const api = useTestApi();
 
 const alice = () => api.as("alice-token");
 const bob = () => api.as("bob-token");
