@@ -22,6 +22,12 @@ export interface Output {
   readonly width: number;
 }
 
+/** For whom and when something is shown. */
+export interface View {
+  readonly out: Output;
+  readonly now: Date;
+}
+
 const DEFAULT_URL = "http://127.0.0.1:4080";
 
 export const ENVIRONMENT_HELP = `

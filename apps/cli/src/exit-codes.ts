@@ -14,7 +14,7 @@ Exit codes:
   0  done
   1  refused by the server, or failed
   2  wrong usage, or a setting is missing
-  3  there is no such run, approval request or session, or it is not yours to see
+  3  what was named (a run, a request, a rule …) is not there, or is not yours to see
   4  the server cannot be reached, or did not answer in time
 `;
 

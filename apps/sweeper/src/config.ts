@@ -18,7 +18,7 @@ export interface SweeperConfig extends ServerSettings {
 
 export const USAGE = `holdpoint sweeper
 
-Judges deadlines and leases, tries again what is due, repairs lost wake-ups. Any number may run.
+Judges deadlines and leases, reminds approvers, tries again what is due, repairs lost wake-ups. Any number may run.
 
 Environment (times in milliseconds):
 ${SERVER_USAGE}

@@ -1,6 +1,7 @@
 import type { Actor, OperatorChoice, RunEvent } from "./event.ts";
 import { OPERATOR_CHOICES } from "./event.ts";
 import { reduce } from "./reduce.ts";
+import { presentHold } from "./rest.ts";
 import type { RunState } from "./state.ts";
 import { isTerminal } from "./status.ts";
 import type { Rule } from "./table.ts";
@@ -36,7 +37,8 @@ export function actionsFor(state: RunState, actors: readonly Actor[]): Actions {
   return {
     message: fact("message"),
     answer: state.status === "waiting_input" ? fact("answer") : (endedRule(state) ?? "nothing_asked"),
-    decide: awaitsApproval(state) ? fact("decision") : (endedRule(state) ?? "no_approval_pending"),
+    // Decisions are taken during a pause, too.
+    decide: presentHold(state)?.kind === "approval" ? fact("decision") : (endedRule(state) ?? "no_approval_pending"),
     cancel: judge({ type: "CancelRequested", reason: null }),
     pause: judge({ type: "PauseRequested" }),
     resume: judge({ type: "Resumed" }),
@@ -45,11 +47,6 @@ export function actionsFor(state: RunState, actors: readonly Actor[]): Actions {
     // One entry for each choice, by the list that the type is made from.
     ...(Object.fromEntries(choices) as Record<OperatorChoice, ActionRule | null>),
   };
-}
-
-/** Decisions are taken during a pause, too. */
-function awaitsApproval({ status, resumeTo }: RunState): boolean {
-  return status === "waiting_approval" || (resumeTo?.to === "hold" && resumeTo.hold.kind === "approval");
 }
 
 function verdict(state: RunState, event: RunEvent, actor: Actor): ActionRule | null {

@@ -11,7 +11,7 @@ export type JsonObject = { readonly [key: string]: JsonValue };
  */
 export function canonicalJson(value: JsonValue): string {
   if (value === null || typeof value !== "object") return scalar(value);
-  if (isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (isList(value)) return `[${value.map(canonicalJson).join(",")}]`;
   const entries = Object.entries(value)
     .sort(([left], [right]) => (left < right ? -1 : 1))
     .map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`);
@@ -26,7 +26,7 @@ export function storable<Value extends JsonValue>(value: Value): Value;
 export function storable(value: JsonValue): JsonValue {
   if (typeof value === "string") return storableText(value);
   if (value === null || typeof value !== "object") return value;
-  if (isArray(value)) return value.map((item) => storable(item));
+  if (isList(value)) return value.map((item) => storable(item));
   const keys = storableKeys(Object.keys(value));
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [keys.get(key) ?? key, storable(item)]));
 }
@@ -61,6 +61,7 @@ function scalar(value: string | number | boolean | null): string {
 
 const SCALARS: ReadonlySet<string> = new Set(["string", "boolean"]);
 
-function isArray(value: JsonValue): value is readonly JsonValue[] {
+/** Whether a value is a list, for the type's sake: `Array.isArray` does not know of `readonly`. */
+export function isList(value: JsonValue): value is readonly JsonValue[] {
   return Array.isArray(value);
 }

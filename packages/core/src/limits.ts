@@ -16,7 +16,7 @@ export interface Used {
  * all of them once more.
  */
 export function brokenLimit({ steps, limits, price, workedMs }: Used): BrokenLimit | null {
-  const times = 1 + steps.filter(({ body }) => body.kind === "operator" && body.choice === "retry").length;
+  const times = 1 + retriesOrdered(steps);
   // First: of these limits it alone is judged before a call as well, and must not hide behind another one.
   if (limits.wallMs !== null && workedMs >= limits.wallMs * times) return "limit_wall_time";
   const { inputTokens, outputTokens } = tokensUsed(steps);
@@ -26,6 +26,16 @@ export function brokenLimit({ steps, limits, price, workedMs }: Used): BrokenLim
     if (costUsd >= limits.costUsd * times) return "limit_cost";
   }
   return null;
+}
+
+/** How often an operator has ordered a retry: each grants the run's limits once more. */
+export function retriesOrdered(steps: readonly Step[]): number {
+  return steps.filter(isRetry).length;
+}
+
+/** Whether a step is an operator's order to try again. */
+export function isRetry({ body }: Step): boolean {
+  return body.kind === "operator" && body.choice === "retry";
 }
 
 function tokensUsed(steps: readonly Step[]): { readonly inputTokens: number; readonly outputTokens: number } {

@@ -1,4 +1,4 @@
-import { brokenLimit } from "./limits.ts";
+import { brokenLimit, isRetry, retriesOrdered } from "./limits.ts";
 import type { Next, PlanInput } from "./next.ts";
 import { callOf, planCall } from "./plan-call.ts";
 import { operatorHold } from "./rest.ts";
@@ -28,7 +28,7 @@ export function plan(input: PlanInput): Next {
 function planModel(input: PlanInput): Next {
   const turns = replies(input.steps).length;
   const fresh = since(input.steps, isRetry);
-  const limit = turns >= input.limits.turns + granted(input.steps) ? "limit_turns" : brokenLimit(input);
+  const limit = turns >= input.limits.turns + retriesOrdered(input.steps) ? "limit_turns" : brokenLimit(input);
   if (limit !== null) return hold(operatorHold(limit, null));
   if (invalidRounds(input, fresh) >= INVALID_ROUNDS_LIMIT) return hold(operatorHold("invalid_arguments", null));
   const service = closedService(input, input.model.service);
@@ -84,15 +84,6 @@ function nextCall(input: PlanInput, callIds: readonly string[]): Call | null {
   const done = new Set(input.steps.flatMap(({ body }) => (body.kind === "tool_result" ? [body.callId] : [])));
   const id = callIds.find((callId) => !done.has(callId));
   return id === undefined ? null : callOf(input, id);
-}
-
-function isRetry({ body }: Step): boolean {
-  return body.kind === "operator" && body.choice === "retry";
-}
-
-/** How many of the run's limits an operator has granted once more. */
-function granted(steps: readonly Step[]): number {
-  return steps.filter(isRetry).length;
 }
 
 /** The steps after the last one that matches; all of them if none does. */

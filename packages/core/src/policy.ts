@@ -1,5 +1,5 @@
 import type { ApprovalRule } from "./approval.ts";
-import { canonicalJson, type JsonValue } from "./json.ts";
+import { canonicalJson, isList, type JsonValue } from "./json.ts";
 import type { Verdict } from "./step.ts";
 
 /** One condition on a call's frozen arguments. */
@@ -153,8 +153,4 @@ function numeral(value: number): string {
 function scaled({ negative, whole, fraction }: Decimal, digits: number): bigint {
   const size = BigInt(whole + fraction.padEnd(digits, "0"));
   return negative ? -size : size;
-}
-
-function isList(value: JsonValue): value is readonly JsonValue[] {
-  return Array.isArray(value);
 }

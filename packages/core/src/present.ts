@@ -1,4 +1,4 @@
-import type { JsonValue } from "./json.ts";
+import { isList, type JsonValue } from "./json.ts";
 import { valueAt } from "./policy.ts";
 
 /** How a tool's arguments are shown to people, as data, so that edited ones are shown in the same way. */
@@ -12,6 +12,7 @@ export interface Presentation {
 
 /** What a person is shown of a call's arguments. */
 export interface Presented {
+  /** The arguments with secrets left out, for lists. */
   readonly redactedArgs: JsonValue;
   readonly amount: { readonly minor: string; readonly currency: string } | null;
   readonly risk: Presentation["risk"];
@@ -34,8 +35,4 @@ function without(value: JsonValue, [key, ...rest]: readonly string[]): JsonValue
   return Object.fromEntries(
     Object.entries(value).map(([name, item]) => [name, name === key ? without(item, rest) : item]),
   );
-}
-
-function isList(value: JsonValue): value is readonly JsonValue[] {
-  return Array.isArray(value);
 }

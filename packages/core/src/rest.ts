@@ -29,6 +29,12 @@ export function atPresent(state: RunState): Asked {
   return { to: "queued" };
 }
 
+/** The hold that a run is in, or that a pause has interrupted; null if it waits for nobody. */
+export function presentHold(state: RunState): Hold | null {
+  const asked = atPresent(state);
+  return asked.to === "hold" ? asked.hold : null;
+}
+
 /** The same wish, with the time that a pause took given back to its deadlines. */
 export function afterPause(asked: Asked, pausedAt: Instant | null): Asked {
   if (asked.to === "hold")

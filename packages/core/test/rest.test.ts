@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../src/event.ts";
 import { reduce } from "../src/reduce.ts";
-import { afterPause, atPresent, operatorHold, rest } from "../src/rest.ts";
+import { afterPause, atPresent, operatorHold, presentHold, rest } from "../src/rest.ts";
 import type { Asked, Hold, RunState } from "../src/state.ts";
 import { DEFAULT_DEADLINES, NOW } from "../src/state.ts";
 import { deadlinePassed, decided, effectSettled, factArrived, operatorDecided, raiserOf } from "./all-events.ts";
@@ -361,6 +361,19 @@ describe("rest", () => {
   test("forgets the look-ups of an attempt that is settled", () => {
     const run = aRun("running", { lookUpsOver: true, lookUpsEndAt: { at: 1 } });
     expect(rest(run, { to: "queued" })).toMatchObject({ lookUpsOver: false, lookUpsEndAt: null });
+  });
+});
+
+describe("presentHold", () => {
+  test("is the hold of a waiting run, and the one that a pause has interrupted", () => {
+    const held = aRun("waiting_approval");
+    const hold = presentHold(held);
+    expect(hold?.kind).toBe("approval");
+    expect(presentHold(aRun("paused", { resumeTo: atPresent(held) }))).toEqual(hold);
+  });
+
+  test.each(["running", "queued", "retrying"] as const)("is none for a run that is %s", (status) => {
+    expect(presentHold(aRun(status))).toBeNull();
   });
 });
 

@@ -2,12 +2,11 @@ import { APPROVAL_STATES, DECISIONS } from "@holdpoint/core";
 import { z } from "zod";
 import { ApprovalId, CallId, Instant, RunId, SessionId } from "./ids.ts";
 import { Json } from "./json.ts";
+import { Approvers, OnDeadline } from "./policy.ts";
 import { RULES, Run } from "./run.ts";
 
 export const ApprovalState = z.enum(APPROVAL_STATES);
 export const DecisionKind = z.enum(DECISIONS);
-
-const Approvers = z.object({ roles: z.array(z.string()), users: z.array(z.string()) });
 
 const Given = z.object({
   by: z.string(),
@@ -55,7 +54,7 @@ export const ApprovalSummary = z
       .describe("Who is asked next, and for how long, in milliseconds"),
     requestedAt: Instant,
     deadline: Instant,
-    onDeadline: z.enum(["reject", "abort", "operator", "escalate", "extend"]),
+    onDeadline: OnDeadline,
     extended: z.boolean().describe("The deadline has been extended, which happens once"),
     reminders: z.object({ made: z.number().int(), nextAt: Instant.nullable() }),
     editedBy: z.string().nullable().describe("Who changed the arguments that the model had given"),

@@ -11,6 +11,9 @@ export const SOURCE_PATTERN = /^[a-z][a-z0-9_-]{0,49}$/;
 
 const reference = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,500}$/u, { error: "must be 1 to 500 characters of plain text" });
 
+/** What has become of an effect, as the other side reports it. */
+export const CallbackStatus = z.enum(["pending", "settled", "failed"]);
+
 /** What the other side reports about an effect. */
 export const CallbackBody = z
   .strictObject({
@@ -20,7 +23,7 @@ export const CallbackBody = z
       .describe("The event's id: the same one again changes nothing"),
     externalRef: reference.optional().describe("The effect, by the name that the other side has given it"),
     operationId: reference.optional().describe("The effect, by the id that was sent with it"),
-    status: z.enum(["pending", "settled", "failed"]),
+    status: CallbackStatus,
     at: z.iso.datetime({ offset: true }).optional().describe("When it happened there; kept by nobody here"),
   })
   .refine(({ externalRef, operationId }) => (externalRef === undefined) !== (operationId === undefined), {

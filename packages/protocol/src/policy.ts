@@ -27,7 +27,11 @@ export const NewDenyRule = z.strictObject({
   message: z.string().trim().min(1).max(1_000).describe("Told to the model"),
 });
 
-const Approvers = z.object({ roles: z.array(z.string()), users: z.array(z.string()) });
+/** Who may decide. */
+export const Approvers = z.object({ roles: z.array(z.string()), users: z.array(z.string()) });
+
+/** What happens when nobody has decided in time. */
+export const OnDeadline = z.enum(["reject", "abort", "operator", "escalate", "extend"]);
 
 /** Who has to release a call, how many of them, until when, and what happens otherwise. */
 const Terms = z.object({
@@ -38,7 +42,7 @@ const Terms = z.object({
   decisions: z.array(z.enum(DECISIONS)),
   answerSchema: Json.nullable(),
   deadlineMs: z.number().int(),
-  onDeadline: z.enum(["reject", "abort", "operator", "escalate", "extend"]),
+  onDeadline: OnDeadline,
   remindAfterMs: z.array(z.number().int()),
   escalation: z.array(z.object({ approvers: Approvers, deadlineMs: z.number().int() })),
   validForMs: z.number().int(),

@@ -1,5 +1,6 @@
 import { DECISIONS } from "@holdpoint/core";
 import { z } from "zod";
+import { CallbackStatus } from "./callback.ts";
 import { ApprovalId, AttemptId, Instant } from "./ids.ts";
 import { Json } from "./json.ts";
 import { Status } from "./run.ts";
@@ -53,7 +54,7 @@ export const TimelineEntry = z
       source: z.string(),
       eventId: z.string(),
       tool: z.string(),
-      status: z.enum(["pending", "settled", "failed"]),
+      status: CallbackStatus,
     }),
     z.object({
       kind: z.literal("late_evidence"),

@@ -1,5 +1,6 @@
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
+import { BUMPED } from "./policy-revision.ts";
 
 /** Whose grants a configuration makes and takes back. */
 const CONFIGURED = "configuration";
@@ -48,13 +49,6 @@ export async function rolesOf(store: Store, user: string): Promise<readonly stri
   const rows = await execute<{ role: string }>(store, ROLES, [store.tenantId, user]);
   return rows.map(({ role }) => role);
 }
-
-/** On the locked row of the tenant: the revisions are in the order of their commits. */
-const BUMPED = `
-bumped as (
-  update holdpoint.tenants t set policy_revision = t.policy_revision + 1
-  where t.id = $1::uuid and exists (select from changed)
-)`;
 
 const GRANT = statement(
   "grant_roles",

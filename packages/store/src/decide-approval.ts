@@ -9,7 +9,7 @@ import type {
   RunEvent,
   RunState,
 } from "@holdpoint/core";
-import { applyChange, canonicalJson, escalated, holdOf, judgeDecision, storable } from "@holdpoint/core";
+import { applyChange, canonicalJson, escalated, holdOf, judgeDecision, presentHold, storable } from "@holdpoint/core";
 import { type ActResult, act } from "./act.ts";
 import { checkSchema } from "./check-schema.ts";
 import type { Store } from "./db.ts";
@@ -55,7 +55,7 @@ export async function decideApproval(store: Store, decision: ApprovalDecision): 
   return act<RequestSeen, DecideResult>(store, asked, (seen) => {
     const { run } = seen;
     const prepared = prepare(seen, decision);
-    if ("problem" in prepared && authorityOf(seen, decision) === null) {
+    if ("problem" in prepared && !isRefused(seen, decision)) {
       return { answer: { result: "invalid", problem: prepared.problem, run } };
     }
     const { edit = null, payload = null } = "problem" in prepared ? {} : prepared;
@@ -99,9 +99,9 @@ function prepare(
   return "problem" in edit ? edit : { edit, payload: { argsHash: edit.argsHash } };
 }
 
-/** Why this person may not decide this at all, whatever it brings with it. */
-function authorityOf(seen: RequestSeen, decision: ApprovalDecision): "refused" | null {
-  return "refuse" in judgeDecision(seen.request, givenOf(seen, decision, null)) ? "refused" : null;
+/** Whether this decision is refused whatever it brings with it: only who may decide is told what is wrong with that. */
+function isRefused(seen: RequestSeen, decision: ApprovalDecision): boolean {
+  return "refuse" in judgeDecision(seen.request, givenOf(seen, decision, null));
 }
 
 function givenOf(
@@ -145,7 +145,7 @@ function eventOf(
   { hold, aborts }: { readonly hold: Hold | null; readonly aborts: boolean },
 ): Extract<RunEvent, { type: "FactArrived" }> {
   const event = { type: "FactArrived", fact: "decision", aborts } as const;
-  if (!awaitsApproval(state)) return { ...event, completesHold: false };
+  if (presentHold(state)?.kind !== "approval") return { ...event, completesHold: false };
   return hold === null ? { ...event, completesHold: true } : { ...event, completesHold: false, hold };
 }
 
@@ -156,16 +156,16 @@ function changeOf(
   { become }: Decided,
 ): { readonly change: ApprovalChange; readonly left: readonly PendingRequest[] } {
   const { id, level, decided } = request;
+  const before = decided.filter((each) => each.level === level && each.kind === "approve").length;
+  const given = before + (decision === "approve" ? 1 : 0);
   if (become !== "pending") {
-    const given = decided.filter((each) => each.level === level && each.kind === "approve").length;
     const change = { id, state: become, decidedBy: actor.id, note };
     if (become === "answered") return { change: { ...change, answer: answer ?? null }, left: [] };
-    return { change: become === "approved" ? { ...change, given: given + 1 } : change, left: [] };
+    return { change: become === "approved" ? { ...change, given } : change, left: [] };
   }
   const next = decision === "escalate" ? escalated(request, nowMs) : null;
   if (next !== null) return { change: writeChange(request, next), left: applyChange(request, next) };
-  const given = decided.filter((each) => each.level === level && each.kind === "approve").length;
-  return { change: { id, state: become, given: given + (decision === "approve" ? 1 : 0) }, left: [request] };
+  return { change: { id, state: become, given }, left: [request] };
 }
 
 /** The edited request, where others still have to approve it. */
@@ -198,9 +198,4 @@ function editWrites(
     requests: [{ ...asked, editedBy: actor.id, approval }],
     decisions: approval === null ? decisions : [...decisions, given],
   };
-}
-
-function awaitsApproval({ status, resumeTo }: RunState): boolean {
-  if (status === "paused") return resumeTo?.to === "hold" && resumeTo.hold.kind === "approval";
-  return status === "waiting_approval";
 }

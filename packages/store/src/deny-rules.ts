@@ -2,6 +2,7 @@ import type { DenyRule } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
 import { constraintOf, execute } from "./execute.ts";
 import { newId } from "./ids.ts";
+import { BUMPED } from "./policy-revision.ts";
 
 /** A rule that an operator has put in force. */
 export interface StoredDenyRule {
@@ -50,24 +51,22 @@ export async function listDenials(store: Store): Promise<readonly StoredDenyRule
 
 const DENY = statement(
   "deny_calls",
-  `with bumped as (
-     update holdpoint.tenants set policy_revision = policy_revision + 1 where id = $1::uuid
-   )
-   insert into holdpoint.deny_rules (tenant_id, id, name, rule, reason, created_at, created_by)
-   values ($1::uuid, $2::uuid, $3, $4::jsonb, $5, holdpoint.clock(), $6)`,
+  `with changed as (
+     insert into holdpoint.deny_rules (tenant_id, id, name, rule, reason, created_at, created_by)
+     values ($1::uuid, $2::uuid, $3, $4::jsonb, $5, holdpoint.clock(), $6)
+     returning 1
+   ), ${BUMPED}
+   select 1 from changed`,
 );
 
 const LIFT = statement(
   "lift_denial",
-  `with lifted as (
+  `with changed as (
      update holdpoint.deny_rules set lifted_at = holdpoint.clock(), lifted_by = $3
      where tenant_id = $1::uuid and name = $2 and lifted_at is null
      returning 1
-   ), bumped as (
-     update holdpoint.tenants set policy_revision = policy_revision + 1
-     where id = $1::uuid and exists (select from lifted)
-   )
-   select 1 from lifted`,
+   ), ${BUMPED}
+   select 1 from changed`,
 );
 
 const LIST = statement(

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type Actor, isTerminal, type ResultKind, type RunState, storableText } from "@holdpoint/core";
+import { type Actor, isTerminal, presentHold, type ResultKind, type RunState, storableText } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
 import { constraintOf, execute } from "./execute.ts";
 import { openFollowUp, storeCallback } from "./follow-up.ts";
@@ -173,12 +173,8 @@ function factMove(
 }
 
 /** Whether the run waits for how this call settles. */
-function awaits({ status, waitingFor, resumeTo }: RunState, callId: string): boolean {
-  if (status === "paused") return resumeTo?.to === "hold" && isSettlement(resumeTo.hold.waitingFor, callId);
-  return status === "waiting_dependency" && isSettlement(waitingFor, callId);
-}
-
-function isSettlement(waitingFor: RunState["waitingFor"], callId: string): boolean {
+function awaits(state: RunState, callId: string): boolean {
+  const waitingFor = presentHold(state)?.waitingFor;
   return waitingFor?.kind === "callback" && waitingFor.subject === callId;
 }
 

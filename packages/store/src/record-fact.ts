@@ -1,4 +1,4 @@
-import type { Actor, RunState } from "@holdpoint/core";
+import { type Actor, presentHold } from "@holdpoint/core";
 import { type ActResult, act, readRow } from "./act.ts";
 import type { Store } from "./db.ts";
 import { newId } from "./ids.ts";
@@ -23,7 +23,7 @@ export function recordFact(store: Store, fact: SaidFact): Promise<ActResult> {
     if (kind === "answer" && holdSeq !== undefined && run.holdSeq !== holdSeq) return { refuse: "hold_is_over" };
     return {
       run,
-      events: [{ type: "FactArrived", fact: kind, completesHold: asksRequester(run.state) }],
+      events: [{ type: "FactArrived", fact: kind, completesHold: presentHold(run.state)?.kind === "input" }],
       actor,
       writes: {
         facts: [{ id: newId(), body: { kind: "message", from: actor.id, text } }],
@@ -31,9 +31,4 @@ export function recordFact(store: Store, fact: SaidFact): Promise<ActResult> {
       },
     };
   });
-}
-
-function asksRequester({ status, resumeTo }: RunState): boolean {
-  if (status === "paused") return resumeTo?.to === "hold" && resumeTo.hold.kind === "input";
-  return status === "waiting_input";
 }

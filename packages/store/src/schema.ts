@@ -2,6 +2,7 @@
 
 import type {
   AgentRef,
+  ApprovalOnDeadline,
   ApprovalRule,
   ApprovalState,
   Asked,
@@ -245,7 +246,7 @@ export const approvals = holdpoint.table("approvals", {
   state: text().$type<ApprovalState>().notNull(),
   requestedAt: instant("requested_at").notNull(),
   deadline: instant("deadline").notNull(),
-  onDeadline: text("on_deadline").notNull(),
+  onDeadline: text("on_deadline").$type<ApprovalOnDeadline>().notNull(),
   validForMs: bigint("valid_for_ms", { mode: "number" }).notNull(),
   decidedAt: instant("decided_at"),
   decidedBy: text("decided_by"),

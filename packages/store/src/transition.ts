@@ -6,6 +6,7 @@ import type {
   Checkpoint,
   DecisionKind,
   JsonValue,
+  Presented,
   Rule,
   RunEvent,
   RunState,
@@ -36,13 +37,9 @@ export interface Settle {
 }
 
 /** What a person is shown beside the arguments; nothing is decided by it. */
-export interface ShownRequest {
-  /** The arguments with secrets left out, for lists. */
-  readonly redactedArgs: JsonValue;
+export interface ShownRequest extends Presented {
   /** What the model said when it made the call. It wrote this itself: nobody has checked it. */
   readonly modelReason: string | null;
-  readonly amount: { readonly minor: string; readonly currency: string } | null;
-  readonly risk: { readonly level: "low" | "medium" | "high"; readonly reversible: boolean } | null;
   /** Earlier results of the run, the beginnings of them. */
   readonly evidence: readonly { readonly tool: string; readonly result: string; readonly excerpt: string }[];
   /** What edited arguments must look like, as JSON schema; null: they can't be edited. */

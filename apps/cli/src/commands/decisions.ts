@@ -24,8 +24,16 @@ export function decisionCommands(world: World): readonly Command[] {
     approveCommand(world),
     editCommand(world),
     respondCommand(world),
-    refusing(world, "reject", { decision: "reject", summary: "reject a request; the agent is told the note" }),
-    refusing(world, "abort", { decision: "reject_and_abort", summary: "reject a request and stop its run" }),
+    refusing(world, "reject", {
+      decision: "reject",
+      summary: "reject a request; the agent is told the note",
+      why: "why; it is recorded, and the agent is told",
+    }),
+    refusing(world, "abort", {
+      decision: "reject_and_abort",
+      summary: "reject a request and stop its run",
+      why: "why; it is recorded",
+    }),
     passing(world, "skip", "let the agent go on without the call"),
     passing(world, "escalate", "pass a request on to those who are asked next"),
   ];
@@ -38,7 +46,7 @@ function approveCommand(world: World): Command {
 }
 
 function editCommand(world: World): Command {
-  return releasing("edit", "approve with other arguments: they go through the rules again")
+  return releasing("edit", "approve with other arguments, which go through the rules again")
     .requiredOption("--args <json>", "all the arguments that are to run, as JSON or @file")
     .action(async (request: string, options: DecideOptions & { args: string }) => {
       const args = await readJson(world, "--args", options.args);
@@ -55,13 +63,16 @@ function respondCommand(world: World): Command {
     });
 }
 
-function refusing(
-  world: World,
-  name: string,
-  { decision, summary }: { readonly decision: "reject" | "reject_and_abort"; readonly summary: string },
-): Command {
+interface Refusing {
+  readonly decision: "reject" | "reject_and_abort";
+  readonly summary: string;
+  /** What becomes of the note. */
+  readonly why: string;
+}
+
+function refusing(world: World, name: string, { decision, summary, why }: Refusing): Command {
   return deciding(name, summary)
-    .requiredOption("--note <text>", "why; it is recorded, and the agent is told")
+    .requiredOption("--note <text>", why)
     .action((request: string, options: DecideOptions & { note: string }) =>
       decide(world, { request, options, kind: { decision, note: options.note } }),
     );

@@ -1,18 +1,11 @@
 import type { Client } from "@holdpoint/client";
 import { Option } from "commander";
-import { type Output, openClient, type World } from "../context.ts";
+import { type Output, openClient, type View, type World } from "../context.ts";
 import { UsageError } from "../exit-codes.ts";
 
 /** What every command has. */
 export interface CommonOptions {
   readonly json?: boolean;
-}
-
-/** What a command that asks the api works with. */
-export interface Asking {
-  readonly client: Client;
-  readonly out: Output;
-  readonly now: Date;
 }
 
 const MAX_PAGES = 100;
@@ -28,13 +21,12 @@ export async function askAndPrint<Answer>(
   { json = false }: CommonOptions,
   work: {
     readonly ask: (client: Client) => Promise<Answer>;
-    readonly show: (answer: Answer, asking: Asking) => string;
+    readonly show: (answer: Answer, view: View) => string;
   },
 ): Promise<void> {
-  const client = openClient(world);
-  const answer = await work.ask(client);
+  const answer = await work.ask(openClient(world));
   const { out } = world;
-  out.write(json ? `${JSON.stringify(answer, null, 2)}\n` : work.show(answer, { client, out, now: world.now() }));
+  out.write(json ? `${JSON.stringify(answer, null, 2)}\n` : work.show(answer, { out, now: world.now() }));
 }
 
 /** All items of a list, page by page. */

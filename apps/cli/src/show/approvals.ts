@@ -1,5 +1,5 @@
 import type { Approval, ApprovalSummary } from "@holdpoint/protocol";
-import type { Output } from "../context.ts";
+import type { Output, View } from "../context.ts";
 import { oneLine, safe, wrap } from "../safe-text.ts";
 import { type Column, renderTable } from "../table.ts";
 import { duration, localAndRelative, relative } from "../times.ts";
@@ -16,11 +16,6 @@ const COLUMNS: readonly Column[] = [
   { title: "UNTIL", max: 10 },
   { title: "ARGUMENTS", max: null },
 ];
-
-interface View {
-  readonly out: Output;
-  readonly now: Date;
-}
 
 /** Approval requests as a table. */
 export function showApprovals(approvals: readonly ApprovalSummary[], { out, now }: View): string {

@@ -1,12 +1,7 @@
 import type { Assignment } from "@holdpoint/protocol";
-import type { Output } from "../context.ts";
+import type { View } from "../context.ts";
 import { renderTable } from "../table.ts";
 import { localAndRelative } from "../times.ts";
-
-interface View {
-  readonly out: Output;
-  readonly now: Date;
-}
 
 /** Assignments as a table. */
 export function showAssignments(assignments: readonly Assignment[], { out, now }: View): string {

@@ -1,5 +1,5 @@
 import type { Finding } from "@holdpoint/protocol";
-import type { Output } from "../context.ts";
+import type { View } from "../context.ts";
 import { renderTable } from "../table.ts";
 import { relative } from "../times.ts";
 
@@ -12,10 +12,7 @@ const COLUMNS = [
 ] as const;
 
 /** Findings as a table. */
-export function showFindings(
-  findings: readonly Finding[],
-  { out, now }: { readonly out: Output; readonly now: Date },
-): string {
+export function showFindings(findings: readonly Finding[], { out, now }: View): string {
   if (findings.length === 0) return "no findings\n";
   const rows = findings.map((finding) => [
     finding.runId,

@@ -1,14 +1,9 @@
 import type { Denial, Reply, Rules, Verdict } from "@holdpoint/protocol";
-import type { Output } from "../context.ts";
+import type { View } from "../context.ts";
 import { oneLine, wrap } from "../safe-text.ts";
 import { renderTable } from "../table.ts";
 import { duration, localAndRelative } from "../times.ts";
 import { field } from "./run.ts";
-
-interface View {
-  readonly out: Output;
-  readonly now: Date;
-}
 
 type Rule = Rules["registered"][number]["rule"];
 type Terms = Extract<Verdict, { kind: "needs_approval" }>["approval"];

@@ -1,5 +1,5 @@
 import type { Message, Run, TimelineEntry } from "@holdpoint/protocol";
-import type { Output } from "../context.ts";
+import type { Output, View } from "../context.ts";
 import { oneLine, wrap } from "../safe-text.ts";
 import { duration, localAndRelative, withLocalTimes } from "../times.ts";
 import { nextStep } from "./next-step.ts";
@@ -17,15 +17,12 @@ export interface RunPage {
 const LABEL_WIDTH = 16;
 
 /** A run's page: what it does or for whom it waits, what was last and what is next, and its story. */
-export function showRunPage(
-  { run, timeline, said }: RunPage,
-  view: { readonly out: Output; readonly now: Date },
-): string {
+export function showRunPage({ run, timeline, said }: RunPage, view: View): string {
   return `${showRun(run, view)}${said === null ? "" : field("Agent says", said.text, view.out)}\n${showTimeline(timeline, view.out)}`;
 }
 
 /** The head of a run's page. */
-export function showRun(run: Run, { out, now }: { readonly out: Output; readonly now: Date }): string {
+export function showRun(run: Run, { out, now }: View): string {
   const { colours } = out;
   const status = statusCell(run, out);
   const lines: readonly (readonly [string, string | null])[] = [

@@ -1,5 +1,5 @@
 import type { Run } from "@holdpoint/protocol";
-import type { Output } from "../context.ts";
+import type { View } from "../context.ts";
 import { type Column, renderTable } from "../table.ts";
 import { relative } from "../times.ts";
 import { statusCell } from "./status.ts";
@@ -14,7 +14,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /** Runs as a table. */
-export function showRuns(runs: readonly Run[], { out, now }: { readonly out: Output; readonly now: Date }): string {
+export function showRuns(runs: readonly Run[], { out, now }: View): string {
   if (runs.length === 0) return "no runs\n";
   const rows = runs.map((run) => [
     run.id,

@@ -1,5 +1,5 @@
 import type { Service } from "@holdpoint/protocol";
-import type { Output } from "../context.ts";
+import type { View } from "../context.ts";
 import { renderTable } from "../table.ts";
 import { local, localAndRelative } from "../times.ts";
 
@@ -12,10 +12,7 @@ const COLUMNS = [
 ];
 
 /** Services in trouble as a table. */
-export function showServices(
-  services: readonly Service[],
-  { out, now }: { readonly out: Output; readonly now: Date },
-): string {
+export function showServices(services: readonly Service[], { out, now }: View): string {
   if (services.length === 0) return "every service answers\n";
   const rows = services.map((service) => [
     service.name,

@@ -1,5 +1,5 @@
 import type { Worker } from "@holdpoint/protocol";
-import type { Output } from "../context.ts";
+import type { Output, View } from "../context.ts";
 import { type Column, renderTable } from "../table.ts";
 import { relative } from "../times.ts";
 
@@ -13,10 +13,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /** Working processes as a table. */
-export function showWorkers(
-  workers: readonly Worker[],
-  { out, now }: { readonly out: Output; readonly now: Date },
-): string {
+export function showWorkers(workers: readonly Worker[], { out, now }: View): string {
   if (workers.length === 0) return "no workers\n";
   const rows = workers.map((worker) => [
     worker.id,

@@ -117,16 +117,14 @@ function viewOf(row: Awaited<ReturnType<typeof select>>[number]): ApprovalView {
     roles: row.roles,
     users: row.users,
     excluded: row.excluded,
-    // A check constraint lists the states.
-    state: row.state as ApprovalState,
+    state: row.state,
     level: row.level,
     given: row.given,
     decided: row.decided.map(({ at, ...decision }) => ({ ...decision, atMs: Date.parse(at) })),
     requestedAtMs: msOf(row.requestedAt),
     deadlineMs: msOf(row.deadline),
     isOver: row.isOver,
-    // Written from the rule's own terms.
-    onDeadline: row.onDeadline as ApprovalOnDeadline,
+    onDeadline: row.onDeadline,
     extended: row.extended,
     reminders: row.reminders,
     remindAtMs: msOf(row.remindAt),
