@@ -50,6 +50,8 @@ interface Bad {
 /** Plays a plan for each of these points, some at once. Gives the plays that were not good, and what was wrong. */
 async function sweep(names: readonly (string | null)[], planFor: (at: number) => Plan): Promise<readonly Bad[]> {
   const left = names.flatMap((name, index) => (name === null ? [] : [{ name, at: index + 1 }]));
+  // A point that is called otherwise now must not leave a sweep over nothing.
+  expect(left).not.toEqual([]);
   const bad: Bad[] = [];
   const lane = async (): Promise<void> => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {

@@ -16,7 +16,10 @@ type ModelMessage = ReturnType<typeof buildPrompt>[number];
 
 const CALLS = ["find_order", "quote_refund", "send_refund", "notify_customer"];
 
-/** Judges the world after a play: what happened outside, the run, its history and its conversation. */
+/**
+ * Judges the world after a play: what happened outside, the run, its history and its conversation. The conversation by
+ * rules of its own: the product's check has passed each request already, and would find nothing here.
+ */
 export async function judge(stage: Stage, violations: readonly Violation[]): Promise<Judgement> {
   const { store, runId } = stage;
   const loaded = await loadRun(store, runId);

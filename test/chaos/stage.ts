@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { inject } from "vitest";
 import {
   listSeedOrders,
   openOrders,
@@ -8,8 +7,7 @@ import {
   startSandbox,
 } from "../../apps/refund-desk/src/index.ts";
 import { createSession, openStore, registerAgent, type Store, submitRun } from "../../packages/store/src/index.ts";
-import { databaseUrl, executeStatement, TEMPLATE_DATABASE } from "../../packages/testkit/src/template-database.ts";
-import "../../packages/testkit/src/test-context.ts";
+import { createTestDatabase } from "../../packages/testkit/src/test-database.ts";
 
 /** The world of one play: a database with one run that nobody has claimed, orders, and a payment sandbox. */
 export interface Stage extends AsyncDisposable {
@@ -33,7 +31,7 @@ const ORDER = orderOf("above_limit");
 
 /** Makes the database that every stage's is a copy of. */
 export async function openStageBuilder(): Promise<StageBuilder> {
-  const template = await createDatabase(TEMPLATE_DATABASE);
+  const template = await createTestDatabase();
   const orders = await openOrders(template.url, () => undefined);
   await seedOrders(orders.pool, new Date());
   await orders[Symbol.asyncDispose]();
@@ -43,7 +41,7 @@ export async function openStageBuilder(): Promise<StageBuilder> {
 async function build(template: string): Promise<Stage> {
   const stack = new AsyncDisposableStack();
   try {
-    const { url } = stack.use(await createDatabase(template));
+    const { url } = stack.use(await createTestDatabase(template));
     const store = stack.use(openStore({ url, maxConnections: 2 }));
     const failures: unknown[] = [];
     const sandbox = await startSandbox({
@@ -71,17 +69,6 @@ async function build(template: string): Promise<Stage> {
     await stack.disposeAsync();
     throw error;
   }
-}
-
-async function createDatabase(template: string): Promise<AsyncDisposable & { url: string; name: string }> {
-  const serverUrl = inject("postgresUrl");
-  const name = `t_${randomUUID().replaceAll("-", "")}`;
-  await executeStatement(serverUrl, `create database ${name} template ${template}`);
-  return {
-    name,
-    url: databaseUrl(serverUrl, name),
-    [Symbol.asyncDispose]: () => executeStatement(serverUrl, `drop database ${name} with (force)`),
-  };
 }
 
 /** The payment is larger than the order: a provider that would refuse a second refund for want of money hides it. */

@@ -30,7 +30,7 @@ import {
   killProcess,
   openFaultPoints,
 } from "../../packages/testkit/src/fault-points.ts";
-import type { Answer, Order, PlannedFault, Said } from "./messages.ts";
+import type { Order, PlannedFault, Said } from "./messages.ts";
 
 /** Tests move the clock by minutes, to the next look-up: a lease outlasts that, and needs no renewal within a play. */
 const LEASE_MS = 60 * 60 * 1_000;
@@ -177,7 +177,7 @@ function openLoop(parts: {
 }
 
 /** Resolves when it is on its way: what a process said before it was killed is heard. */
-function tell(message: Said | Answer): Promise<void> {
+function tell(message: Said): Promise<void> {
   return new Promise((resolve, reject) => {
     process.send?.(message, (error: Error | null) => (error === null ? resolve() : reject(error)));
   });

@@ -1,11 +1,11 @@
 import { type Call, type Next, operatorHold } from "@holdpoint/core";
 import { failureKind, hashArgs, loadRun, newId } from "@holdpoint/store";
-import { reportWith, type ServiceAnswer } from "./call-service.ts";
+import { answerOfFailure, reportWith, type ServiceAnswer } from "./call-service.ts";
 import { type Concluded, conclude } from "./conclude.ts";
 import type { Tool } from "./define-tool.ts";
 import { executeCall, type TryOutcome } from "./execute-call.ts";
-import { nameOf } from "./give-away.ts";
 import { misfitOf } from "./judge-calls.ts";
+import { nameOf } from "./log.ts";
 import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
 import { giveAsUnknown, settleEffect } from "./settle-effect.ts";
@@ -190,9 +190,7 @@ function answerOf(outcome: TryOutcome): ServiceAnswer {
   if (outcome.kind === "aborted") return "unknown";
   if (outcome.kind === "done") return "well";
   if (outcome.trouble !== null) return outcome.trouble;
-  // Whoever refuses what was asked has answered.
-  const refused = outcome.kind === "failed" && (outcome.errorClass === "refused" || outcome.errorClass === "caller");
-  return refused ? "well" : "unknown";
+  return outcome.kind === "failed" ? answerOfFailure(outcome.errorClass) : "unknown";
 }
 
 function logTry(

@@ -1,6 +1,6 @@
 import { backoffMs, type Next, type StepBody } from "@holdpoint/core";
 import { callModel, type ModelAnswer } from "./call-model.ts";
-import { reportWith, type ServiceAnswer } from "./call-service.ts";
+import { answerOfFailure, reportWith } from "./call-service.ts";
 import { decode } from "./codec.ts";
 import type { CompletedCall } from "./define-agent.ts";
 import type { ServiceTrouble } from "./execute-call.ts";
@@ -23,7 +23,7 @@ export async function actOnModel(act: Act, { turn, service }: Pick<CallModel, "t
   if (answer.kind === "failed") {
     log.warn({ event: "model.failed", runId: run.view.run.id, turn, code: answer.code, durationMs }, "model failed");
     const step = failedStep(run.view.steps, answer, service !== null);
-    const answered = troubleOf(answer) ?? answerOf(answer);
+    const answered = troubleOf(answer) ?? answerOfFailure(answer.errorClass);
     return reportWith(act, { service: agent.modelService, answer: answered }, () =>
       run.commit({ steps: [step], currentStep, progress: false }),
     );
@@ -57,11 +57,6 @@ type Failed = Extract<ModelAnswer, { kind: "failed" }>;
 function troubleOf({ errorClass, code, retryAfterMs }: Failed): ServiceTrouble | null {
   if (errorClass === "throttled") return { reason: "throttled", retryAfterMs };
   return errorClass === "transient" && code !== "empty_reply" ? { reason: "unavailable", retryAfterMs } : null;
-}
-
-/** Whoever refuses what was asked has answered. */
-function answerOf({ errorClass }: Failed): ServiceAnswer {
-  return errorClass === "refused" || errorClass === "caller" ? "well" : "unknown";
 }
 
 function completedCalls({ view }: Act["run"]): readonly CompletedCall[] {

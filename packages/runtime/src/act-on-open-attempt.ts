@@ -26,7 +26,7 @@ export async function actOnOpenAttempt(act: Act, { call, attempt }: SettleAttemp
   if (way.do === "ask_a_person") return giveToPerson(act, way.reason);
   const service = run.troubledService(call.service);
   if (service !== null && service.untilMs > run.nowMs) return lookAgain(act, { at: service.untilMs });
-  const passing = { service, probeMs: call.timeoutMs, wait: (ms: number) => lookAgain(act, { inMs: ms }) };
+  const passing = { service, probeMs: call.timeoutMs, wait: (inMs: number) => lookAgain(act, { inMs }) };
   return passThen(act, passing, () =>
     way.do === "look_up" ? settleByLookUp(act, { call, attempt }) : repeat(act, { call, attempt }),
   );

@@ -21,7 +21,7 @@ export async function actOnSettlement(act: Act, next: Poll): Promise<Stored> {
   const tool = context.agent.tools.get(call.tool);
   if (tool === undefined) return run.move([{ type: "Held", hold: operatorHold("incompatible_tool", call.id) }]);
   const service = run.troubledService(call.service);
-  const passing = { service, probeMs: call.timeoutMs, wait: waitForService(act, { service, call }) };
+  const passing = { service, probeMs: call.timeoutMs, wait: waitForService(act, call) };
   return passThen(act, passing, () => poll(act, next, tool));
 }
 

@@ -16,8 +16,6 @@ import type { Tool } from "./define-tool.ts";
 import { CUT_OFF, failed, judgeFailure, type ModelFailure, TIMED_OUT } from "./model-failure.ts";
 import { type RequestedCall, readCalls } from "./read-calls.ts";
 
-export type { RequestedCall } from "./read-calls.ts";
-
 export type ModelAnswer =
   | {
       readonly kind: "reply";

@@ -1,7 +1,7 @@
-import type { Call, ClosedService, Hold } from "@holdpoint/core";
+import type { Call, ClosedService, ErrorClass, Hold } from "@holdpoint/core";
 import { passService, reportRecovered, reportTrouble } from "@holdpoint/store";
 import type { ServiceTrouble } from "./execute-call.ts";
-import { nameOf } from "./give-away.ts";
+import { nameOf } from "./log.ts";
 import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
 
@@ -15,7 +15,7 @@ export interface Passing {
   /** How long the call takes at most, in milliseconds. */
   readonly probeMs: number;
   /** Gives the run back for this long, in milliseconds. */
-  readonly wait: (waitMs: number) => Promise<Stored>;
+  readonly wait: (waitMs: number, service: ClosedService) => Promise<Stored>;
 }
 
 /** Sends a call as the one that finds out whether its service is back, or waits for how another's ends. */
@@ -28,16 +28,12 @@ export async function passThen(act: Act, passing: Passing, send: () => Promise<S
     context.log.info({ event: "service.tried", service: service.name, as: pass.result }, "service tried");
     return context.lease.isValid() ? send() : { result: "replaced" };
   }
-  return passing.wait(Math.min(LONGEST_WAIT_MS, pass.waitMs));
+  return passing.wait(Math.min(LONGEST_WAIT_MS, pass.waitMs), service);
 }
 
-/** Holds the run until its service may be tried again. */
-export function waitForService(
-  { run }: Act,
-  { service, call }: { readonly service: ClosedService | null; readonly call: Call | null },
-): Passing["wait"] {
-  return (waitMs) => {
-    const { name = "", reason = "throttled" } = service ?? {};
+/** Holds the run until the service may be tried again: of a call, or of the model. */
+export function waitForService({ run }: Act, call: Call | null): Passing["wait"] {
+  return (waitMs, { name, reason }) => {
     const hold: Hold = {
       kind: "dependency",
       waitingFor: { kind: "service", principal: name, subject: call?.id ?? null, reason },
@@ -48,8 +44,13 @@ export function waitForService(
   };
 }
 
-/** How a service has answered: `null` if well, `unknown` if that cannot be told from what came. */
+/** How a service has answered: its trouble, `well`, or `unknown` if that cannot be told from what came. */
 export type ServiceAnswer = ServiceTrouble | "well" | "unknown";
+
+/** How a service has answered that failed without trouble: whoever refuses what was asked has answered. */
+export function answerOfFailure(errorClass: ErrorClass): ServiceAnswer {
+  return errorClass === "refused" || errorClass === "caller" ? "well" : "unknown";
+}
 
 /**
  * Stores what a call came to, and tells all runs how its service has answered. Trouble is told first: whoever takes the

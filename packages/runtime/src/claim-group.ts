@@ -9,8 +9,9 @@ import {
   type Run,
   type UnloadedRun,
 } from "@holdpoint/store";
-import { type Giver, giveAway, nameOf } from "./give-away.ts";
+import { type Giver, giveAway } from "./give-away.ts";
 import { keepTrying } from "./keep-trying.ts";
+import { nameOf } from "./log.ts";
 
 /** A run that is this worker's now. */
 export interface Claimed {

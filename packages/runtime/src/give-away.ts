@@ -1,7 +1,7 @@
 import { operatorHold, type RunEvent } from "@holdpoint/core";
 import { type Run, type Store, transitionOne } from "@holdpoint/store";
 import { keepTrying, type Patience } from "./keep-trying.ts";
-import type { Log } from "./log.ts";
+import { type Log, nameOf } from "./log.ts";
 import { mayPass } from "./owned-run.ts";
 
 /** What every worker needs that gives a run away. */
@@ -41,9 +41,4 @@ export async function giveAway(giver: Giver, claimed: Run, error: unknown): Prom
     log.warn({ event: "run.not_given_away", runId: run.id, error: nameOf(cause) }, "run not given away"),
   );
   if (given === null) log.error({ event: "run.kept", runId: run.id }, "run kept until its worker is gone");
-}
-
-/** How the log names an error. */
-export function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : "unknown";
 }

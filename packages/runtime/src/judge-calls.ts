@@ -1,11 +1,11 @@
 import { type Call, canonicalJson, type JsonObject, judgePolicy, type Verdict } from "@holdpoint/core";
 import { hashArgs, newId, newOperationId } from "@holdpoint/store";
 import { z } from "zod";
-import type { RequestedCall } from "./call-model.ts";
 import { decode, type Storable } from "./codec.ts";
 import type { Agent } from "./define-agent.ts";
 import type { StorableObject, Tool } from "./define-tool.ts";
 import { freezeArguments } from "./parse-arguments.ts";
+import type { RequestedCall } from "./read-calls.ts";
 
 const MESSAGE_LIMIT = 900;
 const NAME_LIMIT = 64;

@@ -1,6 +1,6 @@
 import { type Renewal, renewLease, type Store } from "@holdpoint/store";
 import type { Clock } from "./clock.ts";
-import type { Log } from "./log.ts";
+import { type Log, nameOf } from "./log.ts";
 
 /** The right of this process to work until its lease ends, by its own monotonic clock. */
 export interface Lease {
@@ -108,8 +108,4 @@ export function keepLease(options: LeaseOptions): Lease {
       clearTimeout(expiry);
     },
   };
-}
-
-function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : "unknown";
 }

@@ -3,6 +3,7 @@ import type { JsonValue } from "@holdpoint/core";
 import { canonicalJson, storableText } from "@holdpoint/core";
 import type { Artifact } from "@holdpoint/store";
 import { cutText, type Encoded, encode, toPlain } from "./codec.ts";
+import { nameOf } from "./log.ts";
 
 /** Outputs beyond this many bytes are stored as artifacts, and the model sees their beginning. */
 export const OUTPUT_LIMIT_BYTES = 32_768;
@@ -19,8 +20,6 @@ export interface StoredOutput {
   readonly artifacts: readonly Artifact[];
   /** What a step carries instead where the artifacts cannot be stored: it refers to none. */
   readonly withoutArtifacts: JsonValue;
-  /** Text that cannot be stored was replaced by U+FFFD. */
-  readonly isReplaced: boolean;
 }
 
 /**
@@ -32,8 +31,7 @@ export function storeOutput(raw: unknown): StoredOutput {
     return fit(encode(raw));
   } catch (error) {
     // The codec takes whatever a tool gives; but an outcome does not depend on that.
-    const name = error instanceof Error ? error.name : "unknown";
-    return small(`[The output was not kept: it cannot be written as JSON (${name}).]`, false);
+    return small(`[The output was not kept: it cannot be written as JSON (${nameOf(error)}).]`);
   }
 }
 
@@ -43,14 +41,14 @@ export function failureOutput({ code, message }: { readonly code: string; readon
   return { result: "failed", code: text(code, CODE_LIMIT), message: text(message, MESSAGE_LIMIT) };
 }
 
-function small(output: JsonValue, isReplaced: boolean): StoredOutput {
-  return { output, artifacts: [], withoutArtifacts: output, isReplaced };
+function small(output: JsonValue): StoredOutput {
+  return { output, artifacts: [], withoutArtifacts: output };
 }
 
-function fit({ json, isReplaced, isCut }: Encoded): StoredOutput {
+function fit({ json, isCut }: Encoded): StoredOutput {
   const text = written(json);
   const sizeBytes = Buffer.byteLength(text);
-  if (sizeBytes <= OUTPUT_LIMIT_BYTES && !isCut) return small(json, isReplaced);
+  if (sizeBytes <= OUTPUT_LIMIT_BYTES && !isCut) return small(json);
   const isWhole = sizeBytes <= ARTIFACT_LIMIT_BYTES && !isCut;
   const size = isCut ? `more than ${sizeBytes} bytes` : `${sizeBytes} bytes`;
   const kept = firstBytes(text, ARTIFACT_LIMIT_BYTES);
@@ -63,7 +61,7 @@ function fit({ json, isReplaced, isCut }: Encoded): StoredOutput {
     : `${first} are artifact ${artifact.sha256}, ${NOT_KEPT}`;
   const shown = firstBytes(written(toPlain(json, SHOWN_BYTES)), SHOWN_BYTES);
   const note = (rest: string) => `${shown}\n[Cut: this is the beginning of ${size}; ${rest}.]`;
-  return { output: note(where), artifacts: [artifact], withoutArtifacts: note(NOT_KEPT), isReplaced };
+  return { output: note(where), artifacts: [artifact], withoutArtifacts: note(NOT_KEPT) };
 }
 
 const NOT_KEPT = "the rest was not kept";

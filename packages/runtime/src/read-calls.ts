@@ -1,5 +1,4 @@
 import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from "@ai-sdk/provider";
-import type { JsonObject } from "@holdpoint/core";
 import { storableText } from "@holdpoint/core";
 import { type ModelMessage, wrapLanguageModel } from "ai";
 import { cutText } from "./codec.ts";
@@ -72,7 +71,7 @@ function isOurs(part: LanguageModelV4StreamPart): part is LanguageModelV4ToolCal
 function parseCall(tools: Agent["tools"], { toolName, input }: LanguageModelV4ToolCall) {
   if (tools.has(toolName)) return parseArguments(input);
   const problem = `There is no tool ${cutText(toolName, NAME_LIMIT)}.`;
-  return { args: parseArguments(input).args as JsonObject | null, problem };
+  return { args: parseArguments(input).args, problem };
 }
 
 /** A name that a provider takes back: a model may make one up that no tool could have. */

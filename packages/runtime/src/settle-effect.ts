@@ -13,7 +13,7 @@ import { failureKind, type LateEvidence, recordLateEvidence, type Writes } from 
 import { type Concluded, conclude, isPassing } from "./conclude.ts";
 import type { Tool } from "./define-tool.ts";
 import type { LateOutcome, TryOutcome } from "./execute-call.ts";
-import { nameOf } from "./give-away.ts";
+import { nameOf } from "./log.ts";
 import { mayPass, type Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
 
@@ -49,14 +49,15 @@ export async function settleEffect(act: Act, begun: BegunEffect, outcome: TryOut
   return storeOutcome(act, begun, conclude(outcome, begun));
 }
 
-async function storeOutcome(act: Act, { attemptId }: BegunEffect, concluded: Concluded): Promise<Stored> {
+async function storeOutcome(act: Act, begun: BegunEffect, concluded: Concluded): Promise<Stored> {
   const { run } = act;
+  const { attemptId } = begun;
   let kept: Kept = concluded;
-  let stored = await tryToStore(act, attemptId, kept);
+  let stored = await tryToStore(act, begun, kept);
   for (let tries = 1; tries < SETTLE_TRIES; tries += 1) {
     if (stored === "refused") kept = concluded.spare;
     else if (stored?.result !== "changed" || !isOpen(run, attemptId)) break;
-    stored = await tryToStore(act, attemptId, kept);
+    stored = await tryToStore(act, begun, kept);
   }
   if (stored === "refused") throw new Error(`The outcome of attempt ${attemptId} was refused by the database`);
   if (stored?.result === "taken" || stored?.result === "given") return stored;
@@ -70,7 +71,7 @@ async function storeOutcome(act: Act, { attemptId }: BegunEffect, concluded: Con
  */
 async function tryToStore(
   act: Act,
-  attemptId: string,
+  { call, attemptId }: BegunEffect,
   { body, settle, artifacts }: Kept,
 ): Promise<Stored | "refused" | null> {
   const { context, run } = act;
@@ -80,8 +81,8 @@ async function tryToStore(
       const event = { type: "EffectSettled", by: "owner", wasOpen: true } as const;
       return await run.move([event], { steps: [body], settles, artifacts });
     }
-    const currentStep = run.view.calls.find(({ id }) => id === body.callId)?.tool ?? "";
-    return await run.commit({ steps: [body], settles, artifacts, currentStep, progress: body.kind !== "call_failed" });
+    const progress = body.kind !== "call_failed";
+    return await run.commit({ steps: [body], settles, artifacts, currentStep: call.tool, progress });
   } catch (error) {
     if (mayPass(error)) return null;
     if (failureKind(error) === "data") return "refused";

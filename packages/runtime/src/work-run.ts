@@ -7,8 +7,9 @@ import { actOnOpenAttempt } from "./act-on-open-attempt.ts";
 import { actOnSettlement } from "./act-on-settlement.ts";
 import { approvalRequest } from "./approval-request.ts";
 import { passThen, waitForService } from "./call-service.ts";
-import { nameOf, toOperator } from "./give-away.ts";
+import { toOperator } from "./give-away.ts";
 import { keepTrying } from "./keep-trying.ts";
+import { nameOf } from "./log.ts";
 import { OwnedRun, type Stored } from "./owned-run.ts";
 import type { Act, RunContext } from "./run-context.ts";
 
@@ -115,14 +116,16 @@ async function afterWait(act: Act, afterMs: number, work: () => Promise<Stored>)
 
 function tryModel(act: Act, next: Extract<Next, { do: "call_model" }>): Promise<Stored> {
   const { service } = next;
-  const wait = waitForService(act, { service, call: null });
-  return passThen(act, { service, probeMs: act.context.agent.modelTimeoutMs, wait }, () => actOnModel(act, next));
+  return passThen(act, { service, probeMs: act.context.agent.modelTimeoutMs, wait: waitForService(act, null) }, () =>
+    actOnModel(act, next),
+  );
 }
 
 function tryCall(act: Act, next: Extract<Next, { do: "execute" }>): Promise<Stored> {
   const { service, call } = next;
-  const wait = waitForService(act, { service, call });
-  return passThen(act, { service, probeMs: call.timeoutMs, wait }, () => actOnCall(act, next));
+  return passThen(act, { service, probeMs: call.timeoutMs, wait: waitForService(act, call) }, () =>
+    actOnCall(act, next),
+  );
 }
 
 function readFacts({ run }: Act, { facts }: Extract<Next, { do: "read_facts" }>): Promise<Stored> {

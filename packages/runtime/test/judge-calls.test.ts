@@ -3,9 +3,9 @@ import { hashArgs, type LoadedRun } from "@holdpoint/store";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { approvalRequest } from "../src/approval-request.ts";
-import type { RequestedCall } from "../src/call-model.ts";
 import { defineTool, type StorableObject, type ToolContext, type ToolRule } from "../src/index.ts";
 import { judgeCalls, misfitOf } from "../src/judge-calls.ts";
+import type { RequestedCall } from "../src/read-calls.ts";
 import { anAgent } from "./parts.ts";
 
 const refund = (rules: readonly ToolRule[] = []) =>

@@ -40,7 +40,7 @@ async function pendingOf(runId: string) {
   return pending;
 }
 
-/** A manager changes the amount, and another one approves it if that is still needed. */
+/** A manager changes the amount, and approves it as changed. */
 async function edit(runId: string, amount: string): Promise<void> {
   const { id: approvalId, argsHash } = await pendingOf(runId);
   const decided = await decideApproval(fleet.store, {

@@ -64,15 +64,17 @@ async function work(at: number | null, how: How) {
   return { met, pay, id };
 }
 
-/** More than a run needs, as the first test makes sure. */
-const POINTS = Array.from({ length: 12 }, (_, index) => index + 1);
+/** As many as a run needs, as the tests make sure. */
+const POINTS = Array.from({ length: 10 }, (_, index) => index + 1);
 
 describe("a run of which one statement meets a broken connection", () => {
   test("has no more statements than are broken below", async () => {
     const { met } = await work(null, "before");
     expect(met).toContain("claim_runs");
     expect(met.filter((verb) => verb === "commit_steps").length).toBeGreaterThan(4);
-    expect(met.length).toBeLessThanOrEqual(POINTS.length);
+    // A wake-up that comes twice asks for the same claim twice.
+    const needed = met.filter((verb, index) => verb !== "claim_runs" || met[index - 1] !== verb);
+    expect(needed).toHaveLength(POINTS.length);
   });
 
   const HOWS = [
@@ -84,7 +86,9 @@ describe("a run of which one statement meets a broken connection", () => {
   test.each(POINTS.flatMap((at) => HOWS.map((broken) => ({ at, ...broken }))))(
     "number $at, $when: the effect is made once, and the history has no gap",
     async ({ at, how }) => {
-      const { pay, id } = await work(at, how);
+      const { met, pay, id } = await work(at, how);
+      // Otherwise nothing was broken.
+      expect(met.length).toBeGreaterThanOrEqual(at);
       expect(pay.executed).toHaveLength(1);
       const loaded = await fleet.load(id);
       expect(story(loaded)).toEqual([

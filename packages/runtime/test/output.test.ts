@@ -12,13 +12,13 @@ function sha256(text: string): string {
 describe("storeOutput", () => {
   test("keeps what fits as it is", () => {
     const output = { total: "120.00" };
-    expect(storeOutput(output)).toEqual({ output, artifacts: [], withoutArtifacts: output, isReplaced: false });
+    expect(storeOutput(output)).toEqual({ output, artifacts: [], withoutArtifacts: output });
     expect(storeOutput("x".repeat(OUTPUT_LIMIT_BYTES)).artifacts).toEqual([]);
   });
 
   test("stores nothing as null, and text that Postgres can hold", () => {
     expect(storeOutput(undefined).output).toBeNull();
-    expect(storeOutput({ note: "a\u0000b" })).toMatchObject({ output: { note: "a\ufffdb" }, isReplaced: true });
+    expect(storeOutput({ note: "a\u0000b" })).toMatchObject({ output: { note: "a\ufffdb" } });
   });
 
   test("counts bytes, not characters, in what is kept and in what is shown", () => {

@@ -10,7 +10,8 @@
 //   …                                                       // let the run end; points.passed.length is N
 //   openFaultPoints({ at: n })                              // in a process of its own, for n = 1 … N: killed there
 //
-// Lease renewals are left out: a timer sends them, so they have no place in the order. They have a pool of their own.
+// Lease renewals are left out: a timer sends them, so they have no place in the order. They have a pool of their own. A
+// poll of a pending effect has no points either; what it sends through a wrapped fetch has.
 
 import type { Pool } from "pg";
 import type { Fault, Sending } from "./fault-point.ts";

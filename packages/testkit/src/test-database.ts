@@ -9,13 +9,13 @@ export interface TestDatabase extends AsyncDisposable {
 }
 
 /**
- * Makes a migrated, empty database of its own for one test file. Disposing of it drops it, also while somebody is
- * still connected.
+ * Makes a database of its own for one test file: migrated and empty, or a copy of another that nobody is connected to.
+ * Disposing of it drops it, also while somebody is still connected.
  */
-export async function createTestDatabase(): Promise<TestDatabase> {
+export async function createTestDatabase(template = TEMPLATE_DATABASE): Promise<TestDatabase> {
   const serverUrl = inject("postgresUrl");
   const name = `t_${randomUUID().replaceAll("-", "")}`;
-  await executeStatement(serverUrl, `create database ${name} template ${TEMPLATE_DATABASE}`);
+  await executeStatement(serverUrl, `create database ${name} template ${template}`);
   return {
     url: databaseUrl(serverUrl, name),
     name,
