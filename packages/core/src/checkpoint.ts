@@ -38,6 +38,10 @@ export function advance(checkpoint: Checkpoint, step: Omit<Step, "atMs">, calls:
       lastCompleted,
     };
   }
+  if (body.kind === "nodes_started") {
+    const openCalls = [...checkpoint.openCalls, ...body.callIds].slice(0, OPEN_CALLS_SHOWN);
+    return { ...checkpoint, stepSeq, turn: body.turn, openCalls, lastCompleted };
+  }
   const openCalls =
     body.kind === "tool_result" ? checkpoint.openCalls.filter((id) => id !== body.callId) : checkpoint.openCalls;
   return { ...checkpoint, stepSeq, openCalls, lastCompleted };
@@ -61,6 +65,14 @@ export function nextInWords(next: Next): string {
       return `${next.call.tool}, attempt ${next.attempt}`;
     case "poll":
       return `ask what has become of ${next.call.tool}`;
+    case "decide":
+      return `ask the graph what is ready, turn ${next.turn}`;
+    case "set_timer":
+      return `${next.call.tool}: set its timer`;
+    case "start_children":
+      return `${next.call.tool}: start child runs`;
+    case "stop_children":
+      return `${next.call.tool}: stop the child runs that are not needed any more`;
     case "write_result":
       return `tell the model that ${next.call.tool} was ${next.result.replaceAll("_", " ")}`;
     case "hold":
@@ -78,10 +90,14 @@ function completed(body: StepBody, calls: readonly Call[]): string | null {
       return `${toolName(body.callId, calls)} (${body.result.replaceAll("_", " ")})`;
     case "effect_pending":
       return `${toolName(body.callId, calls)} (accepted, not settled yet)`;
+    case "nodes_started":
+      return body.nodes.findLast(({ settled }) => settled !== null)?.node.slice(0, 64) ?? null;
     case "message":
       return `message from ${body.from.slice(0, 64)}`;
     case "model_failed":
     case "intent":
+    case "timer_set":
+    case "children_started":
     case "call_failed":
     case "did_not_happen":
     case "finding":

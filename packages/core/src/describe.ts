@@ -12,13 +12,42 @@ export interface Described {
   readonly outcome: Outcome | null;
   readonly endReason: string | null;
   readonly ownerSilent: boolean;
+  /** The first child that keeps a run waiting since it achieved nothing, and how many others do. */
+  readonly blockedBy?: BlockedBy | null;
+  /** Of a task, and of nothing else: who has it in hands. */
+  readonly task?: { readonly executor: string | null } | null;
+}
+
+export interface BlockedBy {
+  readonly run: string;
+  readonly step: string;
+  readonly reason: string;
+  readonly others: number;
 }
 
 /** One sentence that says what a run is doing or for whom it waits, since when and until when. */
 export function describe(run: Described): string {
   const until = run.until === null ? "" : `, until ${run.until}`;
   if (isTerminal(run.status)) return `${ended(run)} at ${run.since}.`;
-  return `${present(run)} since ${run.since}${until}${consequence(run)}.`;
+  return `${elsewhere(run) ?? present(run)} since ${run.since}${until}${consequence(run)}.`;
+}
+
+/** What is said of a task, which nobody here works on; null where that is what is said of every run. */
+function elsewhere({ status, task = null, ownerSilent }: Described): string | null {
+  if (task === null) return null;
+  const who = task.executor ?? "somebody";
+  switch (status) {
+    case "queued":
+      return "Waits for somebody to start it";
+    case "running":
+      return ownerSilent ? `In the hands of ${who}, who has not been heard of,` : `In the hands of ${who}`;
+    case "lost":
+      return "Whoever had it in hands has not been heard of; waits to hear of them";
+    case "cancelling":
+      return task.executor === null ? null : `Stopping on request; ${who} has not said yet that it has stopped,`;
+    default:
+      return null;
+  }
 }
 
 function present(run: Described): string {
@@ -43,7 +72,7 @@ function present(run: Described): string {
   }
 }
 
-function waiting({ waitingFor, currentStep }: Described): string {
+function waiting({ waitingFor, currentStep, blockedBy = null }: Described): string {
   const whom = waitingFor?.principal.replaceAll("role:", "") ?? "somebody";
   const why = waitingFor === null ? "" : ` (${words(waitingFor.reason)})`;
   const quorum = waitingFor?.quorum === undefined ? "" : `${waitingFor.quorum} of `;
@@ -53,14 +82,22 @@ function waiting({ waitingFor, currentStep }: Described): string {
     case "approvers":
       return `Waits for approval of ${currentStep ?? "a call"} by ${quorum}${whom}`;
     case "operator":
-      return `Waits for an operator${why}`;
+      return blockedBy === null ? `Waits for an operator${why}` : blocked(blockedBy);
     case "service":
       return `Waits for the service ${whom}${why}`;
+    case "child":
+      return `Waits for ${whom}${currentStep === null ? "" : ` (${currentStep})`}`;
     case "callback":
       return `Waits for ${whom} to settle ${currentStep ?? "a call"}`;
     default:
       return `Waits for ${whom}${why}`;
   }
+}
+
+/** What a person has to see to, so that the run can go on. */
+function blocked({ run, step, reason, others }: BlockedBy): string {
+  const rest = others === 0 ? "" : `, and ${others} more are blocked`;
+  return `Waits for an operator: ${run} achieved nothing (${words(reason)}, at step ${step})${rest},`;
 }
 
 function ended({ status, outcome, endReason }: Described): string {

@@ -1,3 +1,4 @@
+import type { LostReason } from "./lost.ts";
 import type { Hold, Instant, OnDeadline, Outcome } from "./state.ts";
 
 export type FactKind = "message" | "answer" | "decision" | "callback" | "child";
@@ -33,7 +34,8 @@ export type RunEvent =
       readonly outcome: Outcome | null;
       readonly reason: string | null;
     }
-  | { readonly type: "OwnerGone"; readonly reason: string }
+  /** `nothing_pending`: what is being stopped has nobody left to wait for. */
+  | { readonly type: "OwnerGone"; readonly reason: LostReason | "nothing_pending" }
   | { readonly type: "Recovered" }
   /**
    * `remaining` is the hold for the approvals that are still pending after this. `onDeadline` is what those say whose
@@ -44,11 +46,13 @@ export type RunEvent =
       readonly remaining: Hold | null;
       readonly onDeadline?: OnDeadline;
       readonly subject?: string | null;
+      /** What the operator is asked about, where it is not the time that has passed. */
+      readonly because?: LostReason;
     }
   | { readonly type: "RetryDue" }
   /**
    * `hold` is what the run waits with from now on, where the fact does not complete the hold but changes it. `aborts`: the
-   * decision stops the run as well.
+   * decision stops the run as well. A `child` fact is the end of one child, counted here and nowhere else.
    */
   | {
       readonly type: "FactArrived";
@@ -85,7 +89,8 @@ export interface Actor {
 }
 
 const OWNER: readonly ActorKind[] = ["worker"];
-const JUDGE: readonly ActorKind[] = ["sweeper", "supervisor"];
+/** Those who have seen an owner go, and an operator who takes a run away from one: all of them leave what is open to be settled. */
+const REVOKER: readonly ActorKind[] = ["sweeper", "supervisor", "operator"];
 
 /** Who may raise each event. */
 export const RAISERS: Readonly<Record<EventType, readonly ActorKind[]>> = {
@@ -96,8 +101,9 @@ export const RAISERS: Readonly<Record<EventType, readonly ActorKind[]>> = {
   EffectUnknown: OWNER,
   EffectSettled: ["worker", "operator"],
   Ended: OWNER,
-  OwnerGone: JUDGE,
-  Recovered: JUDGE,
+  OwnerGone: REVOKER,
+  // Whoever works elsewhere recovers its own run: that it is heard of again is the evidence.
+  Recovered: [...REVOKER, "worker"],
   DeadlinePassed: ["sweeper"],
   RetryDue: ["sweeper"],
   FactArrived: ["requester", "approver", "operator", "provider", "worker", "sweeper"],

@@ -28,15 +28,30 @@ export {
 } from "./approval.ts";
 export type { Checkpoint } from "./checkpoint.ts";
 export { advance, EMPTY_CHECKPOINT, nextInWords, rebuildCheckpoint } from "./checkpoint.ts";
-export type { Described } from "./describe.ts";
+export type { BlockedBy, Described } from "./describe.ts";
 export { describe } from "./describe.ts";
 export type { Actor, ActorKind, EventType, FactKind, OperatorChoice, RunEvent, SettledBy } from "./event.ts";
 export { ACTOR_KINDS, FACT_RAISERS, mayRaise, OPERATOR_CHOICES, RAISERS, SETTLERS } from "./event.ts";
+export type { ExplainedRun, Reason } from "./explain.ts";
+export { EXPLAINED_ABOUT, explainReasons } from "./explain.ts";
 export type { JsonObject, JsonValue } from "./json.ts";
 export { canonicalJson, storable, storableText } from "./json.ts";
+export type {
+  JudgedLiveness,
+  LeaseWatch,
+  LivenessEvidence,
+  LivenessRule,
+  LivenessVerdict,
+  OwnerEvidence,
+} from "./liveness.ts";
+export { goneAtMs, judgeLiveness, LIVENESS_VERDICTS, PROOF_OF, SECOND_LEASE_LIMIT_MS } from "./liveness.ts";
+export type { LostReason, LostRule, Proof, Recovery } from "./lost.ts";
+export { isLostReason, LOST_REASONS, lostReasonOf, PROOFS } from "./lost.ts";
 export type { Next, PlanInput, RequestedApproval } from "./next.ts";
 export { plan } from "./plan.ts";
 export { approvalFor, asItRuns } from "./plan-call.ts";
+export { type Family, familyOf, stoppingHold, wakesParent } from "./plan-children.ts";
+export { bothHolds } from "./plan-graph.ts";
 export type { Condition, DenyRule, JudgedCall, PolicyRule, ShadowedRule } from "./policy.ts";
 export { findDenial, findShadowed, judgePolicy } from "./policy.ts";
 export type { Presentation, Presented } from "./present.ts";
@@ -44,6 +59,8 @@ export { present } from "./present.ts";
 export type { Decision } from "./reduce.ts";
 export { cellFor, reduce } from "./reduce.ts";
 export { operatorHold, presentHold, rest } from "./rest.ts";
+export type { EffectClass, Foreseen } from "./restart.ts";
+export { describeLoss, EFFECT_CLASSES, effectClass, foreseeLoss } from "./restart.ts";
 export type { Backoff, LookUpAnswer, OpenCall, Settlement, TakeOver } from "./settle.ts";
 export { backoffMs, judgeLookUp, LOOK_UP_BACKOFF, pollDelayMs, takeOver } from "./settle.ts";
 export type { Asked, Hold, HoldKind, Instant, OnDeadline, Outcome, RunState, WaitingFor } from "./state.ts";
@@ -54,6 +71,8 @@ export type {
   AgentRef,
   Approval,
   Call,
+  Child,
+  ChildrenProperties,
   ClosedService,
   EffectProperties,
   ErrorClass,
@@ -64,6 +83,7 @@ export type {
   Price,
   ResultKind,
   SettlesLater,
+  StartedNode,
   Step,
   StepBody,
   Usage,
@@ -72,3 +92,7 @@ export type {
 export { ERROR_CLASSES } from "./step.ts";
 export type { Cell, Move, Rule } from "./table.ts";
 export { CHOICES, TABLE } from "./table.ts";
+export type { TaskTerms } from "./task-terms.ts";
+export { AGENT_NAME, AGENT_VERSION, DEFAULT_TASK_TERMS, TASK_LIMITS } from "./task-terms.ts";
+export type { WayOn } from "./ways-on.ts";
+export { waysOn } from "./ways-on.ts";

@@ -5,6 +5,7 @@ import type { Hold, Outcome } from "./state.ts";
 import type {
   Approval,
   Call,
+  Child,
   ClosedService,
   Fact,
   Limits,
@@ -20,6 +21,12 @@ export interface PlanInput {
   readonly steps: readonly Step[];
   readonly calls: readonly Call[];
   readonly openAttempts: readonly OpenAttempt[];
+  /** All that this run has started, each try by itself. */
+  readonly children: readonly Child[];
+  /** How many of them have not been counted as ended. */
+  readonly liveChildren: number;
+  /** Its turns are decided by a graph, not by a model. */
+  readonly isGraph: boolean;
   /** In the order in which they were asked for. */
   readonly approvals: readonly Approval[];
   /** Facts that no step has taken in yet, in order of arrival. */
@@ -51,6 +58,23 @@ export interface RequestedApproval {
   readonly editedBy: string | null;
 }
 
+/** Asks what has become of an effect that the other side has accepted as pending since `sinceMs`. */
+export interface PollNext {
+  readonly do: "poll";
+  readonly call: Call;
+  readonly output: JsonValue;
+  readonly sinceMs: number;
+  /** What the run waits for beside it; not there where that is nothing. */
+  readonly beside?: Hold;
+}
+
+/** `requests` are the calls for which an approval has to be asked for in this hold. */
+export interface HoldNext {
+  readonly do: "hold";
+  readonly hold: Hold;
+  readonly requests: readonly RequestedApproval[];
+}
+
 /** What the owner does next. */
 export type Next =
   | { readonly do: "settle_attempt"; readonly call: Call; readonly attempt: OpenAttempt }
@@ -74,9 +98,31 @@ export type Next =
       readonly afterMs: number;
       readonly service: ClosedService | null;
     }
-  /** Asks what has become of an effect that the other side has accepted as pending since `sinceMs`. */
-  | { readonly do: "poll"; readonly call: Call; readonly output: JsonValue; readonly sinceMs: number }
-  | { readonly do: "write_result"; readonly call: Call; readonly result: ResultKind; readonly output: JsonValue }
-  /** `requests` are the calls for which an approval has to be asked for in this hold. */
-  | { readonly do: "hold"; readonly hold: Hold; readonly requests: readonly RequestedApproval[] }
+  | { readonly do: "set_timer"; readonly call: Call }
+  /** Asks the graph what is ready; `waiting` is what the run waits for if that is nothing, null if nothing is open. */
+  | {
+      readonly do: "decide";
+      readonly turn: number;
+      readonly waiting: HoldNext | PollNext | null;
+    }
+  /** Starts the first of the children that the call is for (`ordinals` null), or those that are still to come. */
+  | {
+      readonly do: "start_children";
+      readonly call: Call;
+      readonly try: number;
+      readonly ordinals: readonly number[] | null;
+      readonly approvalId: string | null;
+    }
+  /** Asks children to stop that nobody waits for any more. */
+  | { readonly do: "stop_children"; readonly call: Call; readonly children: readonly Child[] }
+  | PollNext
+  | {
+      readonly do: "write_result";
+      readonly call: Call;
+      readonly result: ResultKind;
+      readonly output: JsonValue;
+      /** Where `output` is only the beginning of what was brought before: the hash of the artifact that has the whole, or `not_kept`. */
+      readonly artifact?: string;
+    }
+  | HoldNext
   | { readonly do: "end"; readonly status: "completed"; readonly outcome: Outcome };

@@ -2,6 +2,15 @@ import { holdOf } from "./approval.ts";
 import type { JsonValue } from "./json.ts";
 import { brokenLimit } from "./limits.ts";
 import type { Next, PlanInput, RequestedApproval } from "./next.ts";
+import {
+  afterRefusal,
+  isParentCall,
+  type ParentCall,
+  planChildren,
+  skippedFamily,
+  startOf,
+  stopRest,
+} from "./plan-children.ts";
 import { findDenial } from "./policy.ts";
 import { operatorHold } from "./rest.ts";
 import { budgetReason, closedService, serviceHold } from "./retries.ts";
@@ -11,9 +20,22 @@ import type { Approval, Call, LineEffect, ResultKind, Step, StepBody, Verdict } 
 /** What comes next for the first call of a turn that has no result yet. */
 export function planCall(input: PlanInput, call: Call): Next {
   const written = writtenAnswer(input, call);
-  if (written !== null) return { do: "write_result", call, ...written };
+  if (written !== null) return stopRest(input, call) ?? { do: "write_result", call, ...written };
   const accepted = acceptance(input, call);
   if (accepted !== null) return planSettlement(input, { call, accepted });
+  if (isParentCall(call)) return planChildren(input, call) ?? planParent(input, call);
+  return planStart(input, call);
+}
+
+function planParent(input: PlanInput, call: ParentCall): Next {
+  const next = planStart(input, call);
+  return next.do === "write_result" ? afterRefusal(input, call, next) : next;
+}
+
+/** A call that has not been started, or is to be tried anew: every start is judged. */
+function planStart(input: PlanInput, call: Call): Next {
+  const dueAtMs = timerOf(input, call);
+  if (dueAtMs !== null) return planTimer(input, { call, dueAtMs });
   if (needsAPerson(input, call)) return hold(operatorHold("equal_effect_unknown", call.id));
   const approval = isGated(call) ? latestApproval(input, call) : null;
   const denial = findDenial(input.denials, call);
@@ -64,6 +86,7 @@ function rejection({ note }: Approval): string {
 interface Written {
   readonly result: ResultKind;
   readonly output: JsonValue;
+  readonly artifact?: string;
 }
 
 /** The answer that a call gets without being executed, if it gets one. */
@@ -79,11 +102,18 @@ function writtenAnswer(input: PlanInput, call: Call): Written | null {
   // Evidence says more than an order to pass over the call: it happened.
   const evidence = input.steps.findLast(({ body }) => body.kind === "finding" && body.callId === call.id)?.body;
   if (evidence?.kind === "finding") return { result: "answered_from_record", output: evidence.output };
-  if (isSkipped) return { result: "skipped", output: SKIPPED_BY_OPERATOR };
+  if (isSkipped) {
+    const family = isParentCall(call) ? skippedFamily(input, call) : null;
+    return family ?? { result: "skipped", output: SKIPPED_BY_OPERATOR };
+  }
   const earlier = equalCall(input, call);
   if (earlier === null || earlier.result === "not_established") return null;
-  if (HAPPENED.has(earlier.result)) return { result: "answered_from_record", output: earlier.output };
+  if (HAPPENED.has(earlier.result)) return { result: "answered_from_record", ...broughtBy(earlier) };
   return { result: earlier.result, output: asRepeated(earlier.output) };
+}
+
+function broughtBy({ output, artifact }: LineEffect): Omit<Written, "result"> {
+  return artifact === undefined ? { output } : { output, artifact };
 }
 
 const REPEATED = " This is the answer to an equal call before it.";
@@ -93,7 +123,7 @@ function asRepeated(output: JsonValue): string {
   return text.endsWith(REPEATED) ? text : `${text}${REPEATED}`;
 }
 
-const HAPPENED: ReadonlySet<ResultKind> = new Set(["succeeded", "answered", "answered_from_record"]);
+const HAPPENED: ReadonlySet<ResultKind> = new Set(["succeeded", "partial", "answered", "answered_from_record"]);
 
 /**
  * How an equal call of this line of runs ended: what it did is never done twice, and who refused it is not asked again.
@@ -101,34 +131,61 @@ const HAPPENED: ReadonlySet<ResultKind> = new Set(["succeeded", "answered", "ans
  */
 function equalCall(input: PlanInput, call: Call): LineEffect | null {
   const { effect } = call;
-  if (effect.kind === "effect" && effect.equalCallsAreDistinct) return null;
-  const counts = effect.kind === "read" ? TURNED_DOWN : ANY_RESULT;
-  const equal = [...input.lineEffects, ...ownResults(input)].filter(
+  if (isDone(effect) && effect.equalCallsAreDistinct) return null;
+  const counts = resultsThatCount(input, effect);
+  const equal = [...input.lineEffects, ...ownResults(input, call)].filter(
     ({ tool, argsHash, result }) => counts.has(result) && tool === call.tool && argsHash === call.argsHash,
   );
   // An answer from the record is as good as the record is now, which may say otherwise since.
   const first = (...results: readonly ResultKind[]) => equal.find(({ result }) => results.includes(result)) ?? null;
-  const own = first("succeeded", "answered") ?? first("not_established");
+  const own = first("succeeded", "partial", "answered") ?? first("not_established");
   return own ?? first("answered_from_record") ?? equal.at(-1) ?? null;
 }
 
-const TURNED_DOWN: ReadonlySet<ResultKind> = new Set(["rejected", "expired", "skipped"]);
-const ANY_RESULT: ReadonlySet<ResultKind> = new Set([...HAPPENED, ...TURNED_DOWN, "not_established"]);
+/** Whether calls of this kind do something, once: a read and a timer may be had again. */
+function isDone(effect: Call["effect"]): effect is Extract<Call["effect"], { kind: "effect" | "children" }> {
+  return effect.kind === "effect" || effect.kind === "children";
+}
 
-/** How the calls of this run have ended, as far as that says something about an equal one. */
-function ownResults(input: PlanInput): readonly LineEffect[] {
+const TURNED_DOWN: ReadonlySet<ResultKind> = new Set(["rejected", "expired", "skipped"]);
+const MAY_HAVE_HAPPENED: ReadonlySet<ResultKind> = new Set([...HAPPENED, "not_established"]);
+const ANY_RESULT: ReadonlySet<ResultKind> = new Set([...MAY_HAVE_HAPPENED, ...TURNED_DOWN]);
+const NO_RESULT: ReadonlySet<ResultKind> = new Set();
+
+/**
+ * A model must not ask again for what a person has turned down. A graph asks again only where a gate sent the work back, or
+ * an operator wants it: then people are asked anew, and only what happened counts.
+ */
+function resultsThatCount({ isGraph }: PlanInput, effect: Call["effect"]): ReadonlySet<ResultKind> {
+  if (isGraph) return isDone(effect) ? MAY_HAVE_HAPPENED : NO_RESULT;
+  return isDone(effect) ? ANY_RESULT : TURNED_DOWN;
+}
+
+/** How the calls of this run that are equal to this one have ended, as far as that says something about it. */
+function ownResults(input: PlanInput, { tool, argsHash }: Call): readonly LineEffect[] {
+  const equal = new Set(
+    input.calls
+      .filter((call) => call.tool === tool && asItRuns(call, input.approvals).argsHash === argsHash)
+      .map(({ id }) => id),
+  );
   const lastWord = input.steps.findLast(({ body }) => body.kind === "message")?.seq ?? 0;
   return input.steps.flatMap(({ seq, body }): readonly LineEffect[] => {
-    if (body.kind !== "tool_result" && body.kind !== "finding") return [];
-    const result = body.kind === "finding" ? "succeeded" : body.result;
+    const ended = endOf(body);
+    if (ended === null || !equal.has(ended.callId)) return [];
+    const { callId, result } = ended;
     // Who was silent, or passed over it, is asked again once somebody has said something new.
     if ((result === "expired" || result === "skipped") && lastWord > seq) return [];
-    const call = input.calls.find(({ id }) => id === body.callId);
-    if (call === undefined) return [];
-    const { id: callId, tool, argsHash } = asItRuns(call, input.approvals);
     const known = HAPPENED.has(result) && hasFailedSince(input, { seq, callId }) ? "not_established" : result;
-    return [{ callId, tool, argsHash, result: known, output: body.output }];
+    return [{ ...ended, tool, argsHash, result: known }];
   });
+}
+
+/** What a step says of how a call has ended; null if it says nothing of that. */
+function endOf(body: StepBody): Omit<LineEffect, "tool" | "argsHash"> | null {
+  if (body.kind === "finding") return { callId: body.callId, result: "succeeded", output: body.output };
+  if (body.kind !== "tool_result") return null;
+  const { kind: _, ...ended } = body;
+  return ended;
 }
 
 /** The other side has reported that what had happened has failed after all. */
@@ -171,6 +228,22 @@ function planSettlement(
   return closed === null ? { do: "poll", call, ...accepted } : hold(closed);
 }
 
+/** When the timer of this call goes off; null if it has not been set. */
+function timerOf({ steps }: PlanInput, call: Call): number | null {
+  const set = steps.find(({ body }) => body.kind === "timer_set" && body.callId === call.id)?.body;
+  return set?.kind === "timer_set" ? set.dueAtMs : null;
+}
+
+function planTimer(input: PlanInput, { call, dueAtMs }: { readonly call: Call; readonly dueAtMs: number }): Next {
+  if (input.nowMs >= dueAtMs) return { do: "write_result", call, result: "succeeded", output: "The time is over." };
+  return hold({
+    kind: "dependency",
+    waitingFor: { kind: "timer", principal: "a timer", subject: call.id, reason: "timer" },
+    deadline: { at: dueAtMs },
+    onDeadline: "continue",
+  });
+}
+
 /** When an operator has last ordered this call to be tried again; 0 if none has. */
 function retryOrderedMs({ steps }: PlanInput, call: Call): number {
   return steps.findLast((step) => isOrder(step, "retry", call.id))?.atMs ?? 0;
@@ -190,6 +263,8 @@ export function approvalFor(
 function execute(input: PlanInput, call: Call, approvalId: string | null): Next {
   const limit = brokenLimit(input);
   if (limit === "limit_wall_time") return hold(operatorHold(limit, call.id));
+  if (isParentCall(call)) return startOf(input, call, approvalId);
+  if (call.effect.kind === "timer") return { do: "set_timer", call };
   const service = closedService(input, call.service);
   const grantedMs = retryOrderedMs(input, call);
   const wait = { callId: call.id, nowMs: input.nowMs, atMostMs: call.throttledForMs, grantedMs };
@@ -243,9 +318,13 @@ function askForApproval(input: PlanInput, first: GatedCall): Next {
 }
 
 function isRepeatOf(before: Call, call: Call): boolean {
-  const isDistinct = call.effect.kind === "read" || call.effect.equalCallsAreDistinct;
-  if (isDistinct || before.ordinal >= call.ordinal) return false;
-  return before.tool === call.tool && before.argsHash === call.argsHash;
+  return before.ordinal < call.ordinal && isEqualWork(before, call);
+}
+
+/** Whether two calls are the same piece of work: what one has done is the answer to the other. */
+export function isEqualWork(one: Call, other: Call): boolean {
+  if (!isDone(other.effect) || other.effect.equalCallsAreDistinct) return false;
+  return one.tool === other.tool && one.argsHash === other.argsHash;
 }
 
 function isToBeAsked(input: PlanInput, call: GatedCall): boolean {

@@ -1,6 +1,8 @@
 import { brokenLimit, isRetry, retriesOrdered } from "./limits.ts";
 import type { Next, PlanInput } from "./next.ts";
 import { callOf, planCall } from "./plan-call.ts";
+import { stoppingHold } from "./plan-children.ts";
+import { planGraph } from "./plan-graph.ts";
 import { operatorHold } from "./rest.ts";
 import { budgetReason, closedService, serviceHold } from "./retries.ts";
 import { DEFAULT_DEADLINES, type Hold } from "./state.ts";
@@ -18,6 +20,7 @@ export function plan(input: PlanInput): Next {
   if (open !== undefined) return { do: "settle_attempt", call: callOf(input, open.callId), attempt: open };
   const orders = input.unread.filter((fact) => fact.body.kind === "operator");
   if (orders.length > 0) return { do: "read_facts", facts: orders };
+  if (input.isGraph) return planGraph(input);
   const reply = lastReply(input.steps);
   const call = reply === null ? null : nextCall(input, reply.body.callIds);
   if (call !== null) return planCall(input, call);
@@ -53,6 +56,7 @@ function planReply(input: PlanInput, reply: Reply): Next {
   const { outcome } = reply.body;
   if (outcome === null) return hold(questionHold(input.requester));
   if (outcome.kind === "blocked" && input.onBlocked === "operator") return hold(operatorHold("blocked", null));
+  if (input.liveChildren > 0) return hold(stoppingHold(input));
   return { do: "end", status: "completed", outcome };
 }
 

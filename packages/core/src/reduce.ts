@@ -35,9 +35,16 @@ export function cellFor(status: Status, event: RunEvent): Cell {
 
 function decide(cell: Cell, state: RunState, event: RunEvent): Decision {
   if (cell === ".") return { verdict: "ignored" };
-  if (cell === "=") return moved(state, state, false);
   if (isRefusal(cell)) return { verdict: "refused", rule: ruleOf(cell) };
-  return MOVES[cell](state, event);
+  const counted = childrenCounted(state, event);
+  if (cell === "=") return moved(counted, counted, counted !== state);
+  return MOVES[cell](counted, event);
+}
+
+/** The end of a child is counted by the fact that tells it, wherever its parent stands. */
+function childrenCounted(state: RunState, event: RunEvent): RunState {
+  if (event.type !== "FactArrived" || event.fact !== "child") return state;
+  return { ...state, liveChildren: Math.max(0, state.liveChildren - 1) };
 }
 
 function isRefusal(cell: Cell): cell is `!${Rule}` {
@@ -95,14 +102,30 @@ const MOVES: Readonly<Record<Move, MoveFunction>> = {
   look_ups_over: (state) => released({ ...state, lookUpsOver: true }, { to: "queued" }, state),
   by_deadline: on("DeadlinePassed", (state, event) => byDeadline(state, event)),
   escalate: (state) => moved(state, { ...state, waitDeadline: { inMs: escalationMs(state.status) } }, false),
-  /** Whoever still works on a run long after the request to stop is its owner no more; what is open stays to be settled. */
-  revoke: (state) =>
-    released({ ...state, waitDeadline: { inMs: DEFAULT_DEADLINES.cancelMs } }, { to: "queued" }, state),
+  /**
+   * Whoever still works on a run long after the request to stop is its owner no more; what is open stays to be settled.
+   * Not who works elsewhere and is heard of: taking the run from it would stop nothing, so on-call is named again.
+   */
+  revoke: on("DeadlinePassed", (state, event) => {
+    const waitDeadline = { inMs: DEFAULT_DEADLINES.cancelMs };
+    if (event.onDeadline === "escalate" && state.owner !== null) return moved(state, { ...state, waitDeadline });
+    return released({ ...state, waitDeadline }, { to: "queued" }, state);
+  }),
   retry_due: (state) => moved(state, toQueued(state), false),
   if_completed: on("FactArrived", (state, event) => {
     if (event.aborts === true) return moved(state, aborted(state));
     if (event.completesHold) return moved(state, rest(state, { to: "queued" }));
     return moved(state, event.hold === undefined ? state : { ...state, ...waitsWith(event.hold) }, false);
+  }),
+  /** What is being stopped has stopped once the last of its children has. */
+  if_child: on("FactArrived", (state, event) => {
+    if (event.fact !== "child") return moved(state, state, false);
+    return moved(state, state.owner === null ? rest(state, { to: "queued" }) : state);
+  }),
+  /** An operator was asked since children took too long: once they have ended there is nothing to ask any more. */
+  if_awaited_child: on("FactArrived", (state, event) => {
+    const isAwaited = event.fact === "child" && event.completesHold;
+    return moved(state, isAwaited ? rest(state, { to: "queued" }) : state, event.fact === "child");
   }),
   resume_anew: on("FactArrived", (state, event) => {
     if (event.aborts === true) return moved(state, aborted(state));
@@ -198,7 +221,7 @@ function forsake(state: RunState, reason: string): Decision {
 
 function byDeadline(
   state: RunState,
-  { remaining, onDeadline, subject }: Extract<RunEvent, { type: "DeadlinePassed" }>,
+  { remaining, onDeadline, subject, because }: Extract<RunEvent, { type: "DeadlinePassed" }>,
 ): Decision {
   if (remaining !== null) return moved(state, { ...state, ...waitsWith(remaining) }, false);
   switch (onDeadline ?? state.onDeadline) {
@@ -210,7 +233,7 @@ function byDeadline(
         state,
         rest(state, {
           to: "hold",
-          hold: operatorHold("deadline_passed", subject ?? state.waitingFor?.subject ?? null),
+          hold: operatorHold(because ?? "deadline_passed", subject ?? state.waitingFor?.subject ?? null),
         }),
       );
     case "no_answer":

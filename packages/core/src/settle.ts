@@ -32,7 +32,7 @@ export type Settlement =
 /** Decides how an open attempt of another claim is settled. With a look-up it is asked first, whatever else there is. */
 export function takeOver(open: OpenCall): TakeOver {
   const { call, attempt } = open;
-  if (call.effect.kind === "read") throw new RangeError(`Call ${call.id} is a read: it has no open attempts`);
+  if (call.effect.kind !== "effect") throw new RangeError(`Call ${call.id} is no effect: it has no open attempts`);
   if (call.effect.lookUpSettlesWithinMs !== null) return { do: "look_up" };
   if (call.effect.keyValidForMs === null) return { do: "ask_a_person", reason: "unsafe" };
   if (attempt.repeatRefused) return { do: "ask_a_person", reason: "repeat_refused" };
@@ -53,7 +53,7 @@ export function judgeLookUp(
 ): Settlement {
   const { call, attempt, nowMs } = open;
   if (answer === "happened") return { do: "settle", finding: "happened" };
-  if (call.effect.kind === "read") throw new RangeError(`Call ${call.id} is a read: it has no open attempts`);
+  if (call.effect.kind !== "effect") throw new RangeError(`Call ${call.id} is no effect: it has no open attempts`);
   if (answer === "did_not_happen") {
     if (open.mayStart && !attempt.repeatRefused && keyLasts(call.effect, open)) return { do: "repeat" };
     const countsFromMs = attempt.deadlineAtMs + (call.effect.lookUpSettlesWithinMs ?? 0);

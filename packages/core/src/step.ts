@@ -1,6 +1,7 @@
 import type { ApprovalRule, ApprovalState, PendingRequest } from "./approval.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Outcome } from "./state.ts";
+import type { Status } from "./status.ts";
 
 /** An agent as runs name it: the version is the one they were submitted with. */
 export interface AgentRef {
@@ -11,6 +12,9 @@ export interface AgentRef {
 /** What the other side of a tool offers. A key and a look-up may both be there; an effect with neither is unsafe. */
 export type EffectProperties =
   | { readonly kind: "read" }
+  | ChildrenProperties
+  /** It only lets time pass. */
+  | { readonly kind: "timer" }
   | {
       readonly kind: "effect";
       /** The same operation id twice acts once, for this long after its first use. */
@@ -22,6 +26,48 @@ export type EffectProperties =
       /** The other side may accept it now and settle it later; null: what it answers is final. */
       readonly settlement: SettlesLater | null;
     };
+
+/** A call that starts child runs and waits for them. It has no attempts: each child has its own. */
+export interface ChildrenProperties {
+  readonly kind: "children";
+  /** How many have to succeed before the call has its result; the others are stopped then. `all`: every one ends. */
+  readonly wait: "all" | number;
+  /** The most that are live at once. */
+  readonly atOnce: number;
+  /** What a blocked child leads to: an operator is asked, or the model is told. */
+  readonly onBlocked: "operator" | "tell";
+  /** Equal calls (tool and arguments) are different pieces of work, each to be done. */
+  readonly equalCallsAreDistinct: boolean;
+  /**
+   * A call of the same place (the part of its `toolCallId` before the `@`) does the same work again: its children go on in the
+   * lines of those before them, so that nothing that these did is done twice. Otherwise equal arguments say so.
+   */
+  readonly sameWork?: "place";
+  /** After this long without an end a person is asked, in milliseconds. */
+  readonly withinMs: number;
+}
+
+/** A run that another has started, as its parent sees it. */
+export interface Child {
+  readonly id: string;
+  /** The id as people see it. */
+  readonly shownId: string;
+  readonly callId: string;
+  /** Its place among the children of its call, from 0. */
+  readonly ordinal: number;
+  /** 1 for the first; grows where an operator lets the call try again. */
+  readonly try: number;
+  readonly agent: AgentRef;
+  /** Its end has been counted on the parent's row. */
+  readonly ended: boolean;
+  readonly status: Status;
+  readonly outcome: Outcome | null;
+  readonly endReason: string | null;
+  readonly result: JsonValue;
+  /** Where `result` is only its beginning: the hash of the artifact that has the whole, or `not_kept`. */
+  readonly resultArtifact: string | null;
+  readonly stopRequested: boolean;
+}
 
 /** How an effect that the other side has accepted as pending is followed. */
 export interface SettlesLater {
@@ -85,6 +131,10 @@ export type ErrorClass = (typeof ERROR_CLASSES)[number];
 /** How a call ended, as the model is told it. Only `succeeded` means that the tool did what it was asked. */
 export type ResultKind =
   | "succeeded"
+  /** It ran, and achieved a part of what it was for; its output says which. */
+  | "partial"
+  /** It ran to its end and achieved nothing; its output says why. */
+  | "blocked"
   | "failed"
   | "invalid"
   | "denied"
@@ -114,6 +164,13 @@ export type StepBody =
       readonly outcome: Outcome | null;
       readonly usage: Usage;
     }
+  /** What a graph has found ready: calls that it makes, and what needs nothing outside and is complete at once. */
+  | {
+      readonly kind: "nodes_started";
+      readonly turn: number;
+      readonly callIds: readonly string[];
+      readonly nodes: readonly StartedNode[];
+    }
   | {
       readonly kind: "model_failed";
       readonly errorClass: ErrorClass;
@@ -122,6 +179,16 @@ export type StepBody =
       readonly probe?: true;
     }
   | { readonly kind: "intent"; readonly callId: string; readonly attempt: number }
+  /** The timer of the call goes off then, on the database's clock, in milliseconds since the epoch. */
+  | { readonly kind: "timer_set"; readonly callId: string; readonly dueAtMs: number }
+  /** Children of the call have been started: those with these places, of `total`. */
+  | {
+      readonly kind: "children_started";
+      readonly callId: string;
+      readonly try: number;
+      readonly ordinals: readonly number[];
+      readonly total: number;
+    }
   | {
       readonly kind: "call_failed";
       readonly callId: string;
@@ -149,6 +216,8 @@ export type StepBody =
       readonly result: ResultKind;
       /** What the model is told; outputs beyond the size limit are cut, with a note and the whole as an artifact. */
       readonly output: JsonValue;
+      /** Where `output` is only its beginning: the hash of the artifact that has the whole, or `not_kept`. Of a child's result, too. */
+      readonly artifact?: string;
     }
   | { readonly kind: "message"; readonly from: string; readonly text: string }
   | { readonly kind: "no_answer" }
@@ -158,6 +227,19 @@ export type StepBody =
    */
   | { readonly kind: "callback"; readonly callId: string; readonly failed?: true }
   | { readonly kind: "operator"; readonly choice: "retry" | "skip"; readonly callId: string | null };
+
+/** One execution of a node of a graph. */
+export interface StartedNode {
+  /** The id of its call, or one of its own where it made none. */
+  readonly id: string;
+  readonly node: string;
+  /** Which time the node runs, from 1. */
+  readonly round: number;
+  /** Its place in the list of a map, from 0; null where there is none. */
+  readonly item: number | null;
+  /** What it came to, where it was complete at once; null where its call has a result. */
+  readonly settled: { readonly state: "done" | "passed_over"; readonly output: JsonValue } | null;
+}
 
 export interface Step {
   readonly seq: number;
@@ -197,6 +279,8 @@ export interface LineEffect {
   readonly argsHash: string;
   readonly result: ResultKind;
   readonly output: JsonValue;
+  /** Where `output` is only its beginning: the hash of the artifact that has the whole, or `not_kept`. */
+  readonly artifact?: string;
 }
 
 /** The most that a run may use; each is judged before a start and never breaks an open call. */

@@ -36,6 +36,8 @@ export type Move =
   | "revoke"
   | "retry_due"
   | "if_completed"
+  | "if_child"
+  | "if_awaited_child"
   | "resume_anew"
   | "cancel_at_rest"
   | "cancel_working"
@@ -99,7 +101,7 @@ export const TABLE: Readonly<Record<Exclude<EventType, "OperatorDecided">, Row>>
   Recovered:       row([".",              ".",              ".",              ".",              ".",              ".",              ".",              "recover",        ".",             "."]),
   DeadlinePassed:  row(["to_operator",    ".",              "by_deadline",    "escalate",       ".",              "look_ups_over",  "escalate",       "to_operator",    "revoke",        "."]),
   RetryDue:        row([".",              ".",              ".",              ".",              "retry_due",      ".",              ".",              ".",              ".",             "."]),
-  FactArrived:     row(["=",              "=",              "if_completed",   "=",              "=",              "=",              "resume_anew",    "=",              "=",             END]),
+  FactArrived:     row(["=",              "=",              "if_completed",   "if_awaited_child", "=",            "=",              "resume_anew",    "=",              "if_child",      END]),
   CancelRequested: row(["cancel_at_rest", "cancel_working", "cancel_at_rest", "cancel_at_rest", "cancel_at_rest", "cancel_working", "cancel_at_rest", "cancel_working", ".",             END]),
   PauseRequested:  row(["pause_at_rest",  "mark_pause",     "pause_at_rest",  "pause_at_rest",  "pause_at_rest",  OPEN,             ".",              OPEN,             OPEN,            END]),
   Resumed:         row([NPAU,             "unmark_pause",   NPAU,             "unmark_if_any",  NPAU,             "unmark_pause",   "resume",         "unmark_pause",   NPAU,            END]),

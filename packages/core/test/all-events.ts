@@ -34,6 +34,7 @@ export const ALL_EVENTS: readonly RunEvent[] = [
   { type: "Recovered" },
   ...[undefined, ...ON_DEADLINE].map((onDeadline) => deadlinePassed(null, onDeadline)),
   deadlinePassed(null, "operator", "call_2"),
+  { type: "DeadlinePassed", remaining: null, because: "backing_missing" },
   deadlinePassed(ESCALATED_HOLD),
   { type: "RetryDue" },
   ...(["message", "answer", "decision", "callback", "child"] as const).flatMap((fact) => [
@@ -82,8 +83,8 @@ export function raiserOf(event: RunEvent): ActorKind {
   return kind;
 }
 
-/** What happens to a run by anything but an event: its owner's steps, and the ends of attempts and children. */
-export const STEPS = ["open_attempt", "settle_attempt", "store_result", "start_child", "end_child"] as const;
+/** What happens to a run by anything but an event: its owner's steps, and the ends of attempts. */
+export const STEPS = ["open_attempt", "settle_attempt", "store_result", "start_child"] as const;
 export type StepEffect = (typeof STEPS)[number];
 
 /** The run after a step, or null where nobody can commit it: a start needs `running` without a mark, a result an owner. */
@@ -96,7 +97,6 @@ export function afterStep(run: RunState, step: StepEffect): RunState | null {
     settle_attempt: [mayStore && openAttempts > 0, { openAttempts: openAttempts - 1, takeovers: 0 }],
     store_result: [mayStore && takeovers > 0, { takeovers: 0 }],
     start_child: [mayStart && liveChildren === 0, { liveChildren: liveChildren + 1 }],
-    end_child: [liveChildren > 0, { liveChildren: liveChildren - 1 }],
   };
   const [happens, changed] = effects[step];
   return happens ? { ...run, ...changed } : null;
@@ -109,12 +109,14 @@ export function afterEvent(run: RunState, event: RunEvent): RunState {
 }
 
 /**
- * Whether the event can come to this run at all: nobody settles an attempt that is not open, and only a hold for
- * approvals goes over into another one, or says at its deadline what else than the hold itself is to follow.
+ * Whether the event can come to this run at all: nobody settles an attempt that is not open or tells the end of a child
+ * that is not live, and only a hold for approvals goes over into another one, or says at its deadline what else than the
+ * hold itself is to follow.
  */
 export function canHappen(run: RunState, event: RunEvent): boolean {
   if (isAboutRequests(event)) return awaitsApproval(run);
   if (event.type === "EffectSettled") return !event.wasOpen || run.openAttempts > 0;
+  if (event.type === "FactArrived" && event.fact === "child") return run.liveChildren > 0;
   if (event.type === "EffectUnknown") return run.openAttempts > 0;
   if (event.type === "OperatorDecided") return event.notEstablished <= run.openAttempts;
   return event.type !== "OwnerGone" || run.owner !== null || run.status === "cancelling";

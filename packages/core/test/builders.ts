@@ -7,6 +7,8 @@ import type { Status } from "../src/status.ts";
 import type {
   Approval,
   Call,
+  Child,
+  ChildrenProperties,
   ClosedService,
   EffectProperties,
   ErrorClass,
@@ -102,6 +104,47 @@ export function anEffect(patch: Partial<Extract<EffectProperties, { kind: "effec
     ...patch,
   };
 }
+
+/** Child runs of which every one has to end, three at once; a blocked one is shown to an operator. */
+export function childRuns(patch: Partial<ChildrenProperties> = {}): ChildrenProperties {
+  return {
+    kind: "children",
+    wait: "all",
+    atOnce: 3,
+    onBlocked: "operator",
+    equalCallsAreDistinct: false,
+    withinMs: 3_600_000,
+    ...patch,
+  };
+}
+
+/** The child at this place of `call_1`, of its first try, that works; named `run_<place>`. */
+export function aChild(ordinal: number, patch: Partial<Child> = {}): Child {
+  return {
+    id: `child_${ordinal}`,
+    shownId: `run_${ordinal}`,
+    callId: "call_1",
+    ordinal,
+    try: 1,
+    agent: { name: "clerk", version: "1" },
+    ended: false,
+    status: "running",
+    outcome: null,
+    endReason: null,
+    result: null,
+    resultArtifact: null,
+    stopRequested: false,
+    ...patch,
+  };
+}
+
+/** How a child ends whose outcome this is. */
+export function endedWith(outcome: Outcome, result: Child["result"] = null): Partial<Child> {
+  return { ended: true, status: "completed", outcome, result };
+}
+
+export const PARTIAL: Outcome = { kind: "partial", reason: "one of two orders" };
+export const BLOCKED: Outcome = { kind: "blocked", step: "find_order", reason: "no permission" };
 
 export const RULE: ApprovalRule = {
   rule: "refund_limit",
@@ -265,6 +308,14 @@ export function anOrder(choice: "retry" | "skip", callId: string | null): Extrac
   return { kind: "operator", choice, callId };
 }
 
+/** The children at these places have been started. */
+export function theStart(
+  ordinals: readonly number[],
+  patch: Partial<Extract<StepBody, { kind: "children_started" }>> = {},
+): StepBody {
+  return { kind: "children_started", callId: "call_1", try: 1, ordinals, total: ordinals.length, ...patch };
+}
+
 export function aMessage(text = "hello"): Extract<StepBody, { kind: "message" }> {
   return { kind: "message", from: "user:ann", text };
 }
@@ -281,6 +332,9 @@ export function anInput(patch: Partial<PlanInput> = {}): PlanInput {
     steps: [],
     calls: [],
     openAttempts: [],
+    children: [],
+    liveChildren: 0,
+    isGraph: false,
     approvals: [],
     unread: [],
     lineEffects: [],

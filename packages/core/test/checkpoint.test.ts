@@ -55,6 +55,8 @@ describe("advance", () => {
   const unfinished: readonly StepBody[] = [
     aModelFailure(),
     { kind: "intent", callId: "call_1", attempt: 1 },
+    { kind: "timer_set", callId: "call_1", dueAtMs: 1 },
+    { kind: "children_started", callId: "call_1", try: 1, ordinals: [0], total: 1 },
     aFailure("call_1", 1),
     { kind: "did_not_happen", callId: "call_1", attempt: 1 },
     { kind: "finding", callId: "call_1", output: "re_1" },
@@ -94,6 +96,13 @@ describe("nextInWords", () => {
       "send_refund, attempt 2",
     );
     expect(nextInWords({ do: "poll", call, output: null, sinceMs: 0 })).toBe("ask what has become of send_refund");
+    expect(nextInWords({ do: "set_timer", call })).toBe("send_refund: set its timer");
+    expect(nextInWords({ do: "start_children", call, try: 1, ordinals: null, approvalId: null })).toBe(
+      "send_refund: start child runs",
+    );
+    expect(nextInWords({ do: "stop_children", call, children: [] })).toBe(
+      "send_refund: stop the child runs that are not needed any more",
+    );
     expect(nextInWords({ do: "write_result", call, result: "answered_from_record", output: null })).toBe(
       "tell the model that send_refund was answered from record",
     );

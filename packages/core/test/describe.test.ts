@@ -128,6 +128,23 @@ group("describe, a run that waits", () => {
     );
   });
 
+  test("for its child runs", () => {
+    const waitingFor = {
+      kind: "child",
+      principal: "run_a and 2 more",
+      subject: "call_1",
+      reason: "child_running",
+    } as const;
+    const currentStep = "ask_departments";
+    expect(waiting("waiting_dependency", waitingFor, { onDeadline: "operator", currentStep })).toMatchInlineSnapshot(
+      `"Waits for run_a and 2 more (ask_departments) since 12:00, until 18:00; then an operator decides."`,
+    );
+    const stopping = { ...waitingFor, subject: null, reason: "children_stopping" };
+    expect(waiting("waiting_dependency", stopping)).toMatchInlineSnapshot(
+      `"Waits for run_a and 2 more since 12:00, until 18:00."`,
+    );
+  });
+
   test("for an operator", () => {
     const { waitingFor, onDeadline } = operatorHold("call_failed", "call_1");
     expect(waiting("waiting_operator", waitingFor, { onDeadline })).toMatchInlineSnapshot(
@@ -203,5 +220,58 @@ group("describe, a run that has ended", () => {
 group("describe", () => {
   test.each(STATUSES)("is one sentence with its time: %s", (status) => {
     expect(sentence({ status })).toMatch(/^[A-Z][^.]*12:00\.$/);
+  });
+});
+
+group("describe, a task that is worked on elsewhere", () => {
+  const task = { executor: "runner 7" };
+
+  test("says for whom it waits, and who has it in hands", () => {
+    expect(sentence({ status: "queued", task: { executor: null }, until: "tomorrow" })).toMatchInlineSnapshot(
+      `"Waits for somebody to start it since 12:00, until tomorrow."`,
+    );
+    expect(sentence({ status: "running", task })).toMatchInlineSnapshot(`"In the hands of runner 7 since 12:00."`);
+    expect(sentence({ status: "running", task: { executor: null } })).toMatchInlineSnapshot(
+      `"In the hands of somebody since 12:00."`,
+    );
+    expect(sentence({ status: "running", task, ownerSilent: true })).toMatchInlineSnapshot(
+      `"In the hands of runner 7, who has not been heard of, since 12:00."`,
+    );
+    expect(sentence({ status: "lost", task: { executor: null }, until: "13:00" })).toMatchInlineSnapshot(
+      `"Whoever had it in hands has not been heard of; waits to hear of them since 12:00, until 13:00."`,
+    );
+  });
+
+  test("names who is pending while it is being stopped", () => {
+    expect(sentence({ status: "cancelling", task, until: "12:10" })).toMatchInlineSnapshot(
+      `"Stopping on request; runner 7 has not said yet that it has stopped, since 12:00, until 12:10."`,
+    );
+    expect(sentence({ status: "cancelling", task: { executor: null }, until: "12:10" })).toMatchInlineSnapshot(
+      `"Stopping on request since 12:00, until 12:10."`,
+    );
+  });
+
+  test("is described as every run where nobody elsewhere has to act", () => {
+    expect(sentence({ status: "paused", task })).toBe(sentence({ status: "paused" }));
+    expect(sentence({ status: "completed", task, outcome: SUCCEEDED })).toBe(
+      sentence({ status: "completed", outcome: SUCCEEDED }),
+    );
+  });
+});
+
+group("describe, a run that waits for a person since its children achieved nothing", () => {
+  const blocked = { run: "run_2", step: "grant_access", reason: "permission_missing", others: 0 };
+  const held = operatorHold("child_blocked", "call_1").waitingFor;
+
+  test("names the child, its step and its reason", () => {
+    expect(waiting("waiting_operator", held, { blockedBy: blocked })).toMatchInlineSnapshot(
+      `"Waits for an operator: run_2 achieved nothing (permission missing, at step grant_access), since 12:00, until 18:00."`,
+    );
+  });
+
+  test("names the first, and says how many others there are", () => {
+    expect(waiting("waiting_operator", held, { blockedBy: { ...blocked, others: 2 } })).toContain(
+      "(permission missing, at step grant_access), and 2 more are blocked, since",
+    );
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../src/event.ts";
 import { reduce } from "../src/reduce.ts";
 import { DEFAULT_DEADLINES, NOW, type RunState, submitted } from "../src/state.ts";
-import { STATUSES } from "../src/status.ts";
+import { isTerminal, STATUSES } from "../src/status.ts";
 import {
   deadlinePassed,
   decided,
@@ -122,6 +122,13 @@ describe("a request to stop", () => {
     const next = { owner: null, nextReconcileAt: NOW, waitDeadline: { inMs: DEFAULT_DEADLINES.cancelMs } };
     expect(decide(run, DEADLINE)).toMatchObject({ verdict: "recorded", next });
     expect(nextOf(aRun("cancelling"), DEADLINE).status).toBe("cancelled");
+  });
+
+  test("past its deadline stays with an owner elsewhere that is heard of: on-call is named again", () => {
+    const run = aRun("cancelling", { waitDeadline: { at: 1 } });
+    const escalated = deadlinePassed(null, "escalate");
+    expect(nextOf(run, escalated)).toEqual({ ...run, waitDeadline: { inMs: DEFAULT_DEADLINES.cancelMs } });
+    expect(nextOf({ ...run, owner: null }, escalated).status).toBe("cancelled");
   });
 
   test("keeps the first request's time and names a termination as the reason", () => {
@@ -275,6 +282,17 @@ describe("a deadline", () => {
     expect(next).toMatchObject({ status: "waiting_operator", waitingFor });
   });
 
+  test("that stands for something else than time says for what", () => {
+    const event: RunEvent = {
+      type: "DeadlinePassed",
+      remaining: null,
+      onDeadline: "operator",
+      because: "backing_missing",
+    };
+    const waitingFor = { kind: "operator", subject: "call_1", reason: "backing_missing" };
+    expect(nextOf(aRun("waiting_dependency"), event)).toMatchObject({ status: "waiting_operator", waitingFor });
+  });
+
   test("that stops the run says so, and waits for its children", () => {
     const aborted = { cancelRequestedAt: NOW, endReason: "aborted", waitingFor: null };
     expect(decide(aRun("waiting_approval"), deadlinePassed(null, "abort"))).toMatchObject({
@@ -328,6 +346,47 @@ describe("an end", () => {
   });
 });
 
+describe("the end of a child", () => {
+  const told = factArrived("child", false);
+
+  test("is counted wherever its parent stands, and moves it only where it completes the hold", () => {
+    for (const status of STATUSES.filter((each) => !isTerminal(each))) {
+      const parent = aRun(status, { liveChildren: 2 });
+      expect(nextOf(parent, told)).toEqual({ ...parent, liveChildren: 1 });
+    }
+    const waiting = aRun("waiting_dependency", { liveChildren: 2 });
+    expect(nextOf(waiting, factArrived("child", true))).toMatchObject({ status: "queued", liveChildren: 1 });
+    const paused = aRun("paused", { liveChildren: 2, resumeTo: { to: "hold", hold: HOLDS.dependency } });
+    const woken = { status: "paused", liveChildren: 1, resumeTo: { to: "queued" } };
+    expect(nextOf(paused, factArrived("child", true))).toMatchObject(woken);
+  });
+
+  test("never counts below none, and says nothing after the parent's end", () => {
+    expect(nextOf(aRun("running"), told).liveChildren).toBe(0);
+    expect(decide(aRun("completed"), told)).toEqual({ verdict: "refused", rule: "run_ended" });
+  });
+
+  test("is no other fact's business", () => {
+    for (const fact of ["message", "answer", "decision", "callback"] as const)
+      expect(nextOf(aRun("running", { liveChildren: 1 }), factArrived(fact, false)).liveChildren).toBe(1);
+  });
+
+  test("ends a parent that is being stopped, with the last of them and nobody at work on it", () => {
+    const stopping = aRun("cancelling", { owner: null, liveChildren: 2, waitDeadline: { at: 9 } });
+    const one = nextOf(stopping, told);
+    expect(one).toEqual({ ...stopping, liveChildren: 1 });
+    expect(decide(one, told)).toMatchObject({ verdict: "moved", next: { status: "cancelled", liveChildren: 0 } });
+    const owned = aRun("cancelling", { liveChildren: 1 });
+    expect(nextOf(owned, told)).toEqual({ ...owned, liveChildren: 0 });
+    expect(nextOf(nextOf(owned, told), { type: "Released", retryAt: null }).status).toBe("cancelled");
+  });
+
+  test("leaves a parent that is being stopped with what is still open", () => {
+    const open = aRun("cancelling", { owner: null, liveChildren: 1, openAttempts: 1, nextReconcileAt: { at: 7 } });
+    expect(nextOf(open, told)).toEqual({ ...open, liveChildren: 0 });
+  });
+});
+
 describe("what a write pins", () => {
   test("includes the steps where the decision rests on what they move", () => {
     const pinning: readonly (readonly [RunState, RunEvent])[] = [
@@ -337,6 +396,8 @@ describe("what a write pins", () => {
       [aRun("outcome_unknown"), CLAIMED],
       [aRun("running"), operatorDecided("terminate")],
       [aRun("waiting_input"), factArrived("answer", true)],
+      [aRun("running", { liveChildren: 1 }), factArrived("child", false)],
+      [aRun("cancelling", { liveChildren: 1 }), factArrived("child", false)],
     ];
     for (const [run, event] of pinning) expect(decide(run, event)).toMatchObject({ pinsSteps: true });
   });
@@ -344,6 +405,7 @@ describe("what a write pins", () => {
   test("leaves the steps of a run at work alone for a fact, a mark and a claim", () => {
     const free: readonly (readonly [RunState, RunEvent])[] = [
       [aRun("running"), factArrived("message", false)],
+      [aRun("cancelling"), factArrived("message", false)],
       [aRun("running"), { type: "PauseRequested" }],
       [aRun("running"), { type: "Resumed" }],
       [aRun("running"), { type: "CancelRequested", reason: null }],

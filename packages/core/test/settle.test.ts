@@ -37,9 +37,9 @@ describe("takeOver", () => {
     expect(over({ repeatRefused: true })).toEqual({ do: "ask_a_person", reason: "repeat_refused" });
   });
 
-  test("has no business with a read", () => {
+  test("has no business with what is no effect", () => {
     expect(() => takeOver({ call: callWith(READ), attempt, nowMs: 0, mayStart: true })).toThrow(
-      "Call call_1 is a read: it has no open attempts",
+      "Call call_1 is no effect: it has no open attempts",
     );
   });
 });
@@ -95,9 +95,9 @@ describe("judgeLookUp", () => {
     );
   });
 
-  test("has no business with a read", () => {
+  test("has no business with what is no effect", () => {
     const of = { call: callWith(READ), attempt, nowMs: 0, lookUps: 0, mayStart: true };
-    expect(() => judgeLookUp("unknown", of)).toThrow("Call call_1 is a read: it has no open attempts");
+    expect(() => judgeLookUp("unknown", of)).toThrow("Call call_1 is no effect: it has no open attempts");
   });
 });
 

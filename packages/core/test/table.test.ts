@@ -46,12 +46,15 @@ const AT_EASE: readonly Row[] = [
   [{ type: "Recovered" },                             ".",       ".",                ".",      ".",       ".",       ".",      "queued",  ".",        "."],
   [deadlinePassed(null),                              OP,        ".",                `queued queued ${OP}`, "=", ".", "=",     OP,        GONE,       "."],
   ...deadlines(["reject", "extend", "continue"],      OP,        ".",                "queued", "=",       ".",       "=",      OP,        GONE,       "."),
-  ...deadlines(["operator", "escalate"],              OP,        ".",                OP,       "=",       ".",       "=",      OP,        GONE,       "."),
+  ...deadlines(["operator"],                          OP,        ".",                OP,       "=",       ".",       "=",      OP,        GONE,       "."),
+  ...deadlines(["escalate"],                          OP,        ".",                OP,       "=",       ".",       "=",      OP,        "=",        "."),
   ...deadlines(["abort"],                             OP,        ".",                GONE,     "=",       ".",       "=",      OP,        GONE,       "."),
   [deadlinePassed(null, "operator", "call_2"),        OP,        ".",                OP,       "=",       ".",       "=",      OP,        GONE,       "."],
+  [vanished(),                                        OP,        ".",                `queued queued ${OP}`, "=", ".", "=",     OP,        GONE,       "."],
   [deadlinePassed(ESCALATED_HOLD),                    OP,        ".",                "=",      "=",       ".",       "=",      OP,        GONE,       "."],
   [{ type: "RetryDue" },                              ".",       ".",                ".",      ".",       "queued",  ".",      ".",       ".",        "."],
-  ...facts(true,                                      "=",       "=",                "queued", "=",       "=",       "=",      "=",       "=",        END),
+  ...facts(true,                                      "=",       "=",                "queued", "=",       "=",       "=",      "=",       "=",        END).filter(([event]) => !isChild(event)),
+  [factArrived("child", true),                        "=",       "=",                "queued", "queued",  "=",       "=",      "=",       "=",        END],
   ...facts(false,                                     "=",       "=",                "=",      "=",       "=",       "=",      "=",       "=",        END),
   [decided({ aborts: true }),                         "=",       "=",                GONE,     "=",       "=",       GONE,     "=",       "=",        END],
   [decided({ hold: ESCALATED_HOLD }),                 "=",       "=",                "=",      "=",       "=",       "=",      "=",       "=",        END],
@@ -94,6 +97,7 @@ const UNSETTLED: readonly Row[] = [
   [deadlinePassed(null),                                     ".",      "=",              OP,        UNK,  "="],
   ...deadlines(["reject", "extend", "continue", "operator", "escalate", "abort"], ".", "=", OP,     UNK,  "="),
   [deadlinePassed(null, "operator", "call_2"),               ".",      "=",              OP,        UNK,  "="],
+  [vanished(),                                               ".",      "=",              OP,        UNK,  "="],
   [deadlinePassed(ESCALATED_HOLD),                           ".",      "=",              OP,        UNK,  "="],
   [{ type: "RetryDue" },                                     ".",      ".",              ".",       ".",  "."],
   ...facts(true,                                             "=",      "=",              "=",       "=",  "="),
@@ -136,6 +140,15 @@ const UNSETTLED_RUNS: readonly RunState[] = [
 function ended(status: "completed" | "failed"): RunEvent {
   const outcome = status === "completed" ? SUCCEEDED : null;
   return { type: "Ended", status, outcome, reason: null };
+}
+
+function vanished(): RunEvent {
+  return { type: "DeadlinePassed", remaining: null, because: "backing_missing" };
+}
+
+/** Only the end of its children takes a run from an operator. */
+function isChild(event: RunEvent): boolean {
+  return event.type === "FactArrived" && event.fact === "child";
 }
 
 function facts(completesHold: boolean, ...cells: readonly string[]): readonly Row[] {
@@ -224,6 +237,15 @@ describe("reduce, every pair of status and event", () => {
     },
   );
 
+  test("ends a run that is being stopped with the end of its last child, unless somebody still works on it", () => {
+    const stopping = aRun("cancelling", { owner: null, liveChildren: 1 });
+    expect(outcomeOf(stopping, factArrived("child", false))).toBe(GONE);
+    expect(outcomeOf({ ...stopping, liveChildren: 2 }, factArrived("child", false))).toBe("=");
+    expect(outcomeOf({ ...stopping, openAttempts: 1 }, factArrived("child", false))).toBe("=");
+    expect(outcomeOf({ ...stopping, owner: "worker_1" }, factArrived("child", false))).toBe("=");
+    expect(outcomeOf(stopping, factArrived("message", false))).toBe("=");
+  });
+
   test.each(["completed", "failed", "cancelled"] as const)("moves nothing after the end: %s", (status) => {
     expect(outcomeOf(aRun(status), { type: "EffectUnknown", nextLookUp: null, lookUpsEnd: null })).toBe(END);
     expect(outcomeOf(aRun(status), effectSettled("late_evidence", true))).toBe("=");
@@ -273,8 +295,9 @@ function mayBeRaisedBy(event: RunEvent): string {
     case "EffectSettled":
       return event.by === "person" ? "o" : "w";
     case "OwnerGone":
+      return "vso";
     case "Recovered":
-      return "vs";
+      return "vsow";
     case "DeadlinePassed":
     case "RetryDue":
       return "s";
