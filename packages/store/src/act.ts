@@ -13,6 +13,12 @@ export type ActRule =
   | "hold_is_over"
   | "deadline_passed"
   | "attempt_not_named"
+  | "nobody_owns_it"
+  | "task_taken"
+  | "task_not_queued"
+  | "task_not_started"
+  | "task_token_stale"
+  | "stop_not_asked"
   | "busy";
 
 /** What somebody outside is answered. */

@@ -49,14 +49,23 @@ settled as (
   where a.run_id = m.run_id and a.id = t."attemptId" and a.ended_at is null
 )`;
 
-/** Large outputs, stored once by their content. */
+/**
+ * Large outputs, stored once by their content, and which runs refer to them. One that was about to be removed is taken
+ * back by whoever stores it anew: retention re-reads that on the row it locks.
+ */
 export const KEPT = `
 kept as (
-  insert into holdpoint.artifacts (tenant_id, sha256, size_bytes, media_type, content, created_at)
+  insert into holdpoint.artifacts as a (tenant_id, sha256, size_bytes, media_type, content, created_at)
   select distinct on (t.sha256) $1::uuid, t.sha256, t."sizeBytes", t."mediaType", t.content, m.at
   from moved m
   cross join lateral jsonb_to_recordset(m.artifacts)
     as t(sha256 text, "sizeBytes" int, "mediaType" text, content text)
   order by t.sha256
+  on conflict (tenant_id, sha256) do update set loose_since = null where a.loose_since is not null
+),
+artifact_used as (
+  insert into holdpoint.artifact_uses (tenant_id, run_id, sha256)
+  select distinct $1::uuid, m.run_id, t.artifact->>'sha256'
+  from moved m cross join lateral jsonb_array_elements(m.artifacts) as t(artifact)
   on conflict do nothing
 )`;

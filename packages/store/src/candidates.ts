@@ -24,9 +24,17 @@ export async function findOverdue(store: Store, limit: number): Promise<readonly
   }));
 }
 
+/** A run whose owner is gone, with what that owner's row says of its end. */
+export interface ForsakenRun extends Candidate {
+  readonly goneReason: string;
+  /** What is known of the owner, for whoever asks later. */
+  readonly owner: { readonly id: string; readonly host: string; readonly pid: number; readonly leaseUntil: string };
+}
+
 /** Runs whose owner is gone: a fact that can't become false, so a run missed now is found again. */
-export function findForsaken(store: Store, limit: number): Promise<readonly Candidate[]> {
-  return find(store, FORSAKEN, limit);
+export async function findForsaken(store: Store, limit: number): Promise<readonly ForsakenRun[]> {
+  const rows = await execute<ForsakenRow>(store, FORSAKEN, [store.tenantId, limit]);
+  return rows.map(({ gone_reason: goneReason, owner, ...row }) => ({ ...candidateOf(row), goneReason, owner }));
 }
 
 /** Runs of one gone worker, for the supervisor that saw its process end. */
@@ -75,7 +83,14 @@ export function findUnclaimed(store: Store, olderThanMs: number, limit: number):
   return findWakeUps(store, UNCLAIMED, [limit, olderThanMs]);
 }
 
+/** Those of these runs for which a worker of ours can be woken: queued, and no tasks. */
+export function findWakeable(store: Store, runIds: readonly string[]): Promise<readonly DueWakeUp[]> {
+  return findWakeUps(store, WAKEABLE, [runIds]);
+}
+
 type CandidateRow = { run: RunJson; now: Date };
+
+type ForsakenRow = CandidateRow & Pick<ForsakenRun, "owner"> & { gone_reason: string };
 
 type OverdueRow = CandidateRow & {
   approvals: readonly (Omit<PendingRequest, "deadlineMs"> & { deadline: string })[];
@@ -119,14 +134,21 @@ const OVERDUE = statement(
    order by r.wait_deadline limit $2::int`,
 );
 
-const GONE_OWNER =
-  "r.owner is not null and exists (select from holdpoint.workers w where w.id = r.owner and w.gone_at is not null)";
-
-const FORSAKEN = candidates("find_forsaken", GONE_OWNER);
+const FORSAKEN = statement(
+  "find_forsaken",
+  `select to_jsonb(r) as run, holdpoint.clock() as now, w.gone_reason,
+     jsonb_build_object('id', w.id, 'host', w.host, 'pid', w.pid, 'leaseUntil', w.lease_until) as owner
+   from holdpoint.runs r join holdpoint.workers w on w.id = r.owner and w.gone_at is not null
+   where r.tenant_id = $1::uuid and r.owner is not null order by r.id limit $2::int`,
+);
 
 const OWNED_BY = candidates("find_owned_by", "r.owner = $3::uuid");
 
-const WEDGED = candidates("find_wedged", "r.owner is not null and r.progress_due_at <= holdpoint.now()");
+/** Whoever works elsewhere stores no steps: it lives by its heartbeat alone. */
+const WEDGED = candidates(
+  "find_wedged",
+  "r.owner is not null and r.progress_due_at <= holdpoint.now() and not r.is_task",
+);
 
 const RETRIES_DUE = candidates(
   "find_retries_due",
@@ -141,8 +163,8 @@ const IDLE_CANCELLING = candidates(
 
 const MISSED_BY_CASCADE = candidates(
   "find_missed_by_cascade",
-  `r.parent is not null and r.ended_at is null and r.cancel_requested_at is null
-   and exists (select from holdpoint.runs p where p.id = r.parent and p.cancel_requested_at is not null)`,
+  `r.parent in (select p.id from holdpoint.runs p where p.status = 'cancelling' and p.live_children > 0)
+   and r.ended_at is null and r.cancel_requested_at is null`,
 );
 
 /** The limit is per agent: a backlog of one, or one without workers, must not hide the runs of another. */
@@ -156,9 +178,15 @@ const wakeUps = (verb: string, condition: string, order: string): Statement =>
        where r.tenant_id = a.tenant_id and r.agent_name = a.name and r.agent_version = a.version and ${condition}
        order by ${order} limit $2::int
      ) r
-     where a.tenant_id = $1::uuid
+     where a.tenant_id = $1::uuid and a.kind <> 'task'
      order by ${order}`,
   );
+
+const WAKEABLE = statement(
+  "find_wakeable",
+  `select r.id, r.version, r.agent_name, r.agent_version from holdpoint.runs r
+   where r.tenant_id = $1::uuid and r.id = any($2::uuid[]) and r.status = 'queued' and not r.is_task order by r.id`,
+);
 
 const LOOK_UPS_DUE = wakeUps(
   "find_look_ups_due",

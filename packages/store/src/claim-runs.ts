@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LONE_TAKEOVERS, reduce, STATUSES, submitted } from "@holdpoint/core";
+import { announcedOf } from "./announce.ts";
 import { type Store, statement } from "./db.ts";
 import { asError, execute, executeBatch } from "./execute.ts";
 import { LOADED, type LoadedJson, type LoadedRun, loadedOf, loadRun } from "./load-run.ts";
@@ -126,7 +127,7 @@ const CLAIMABLE = STATUSES.flatMap((from) => {
 const PASSED_OVER = statement(
   "find_passed_over",
   `select r.id from holdpoint.runs r
-   where r.tenant_id = $1::uuid and r.id = any($2::uuid[]) and r.owner is null and r.status = any($3::text[])
+   where r.tenant_id = $1::uuid and r.id = any($2::uuid[]) and r.owner is null and r.status = any($3::text[]) and not r.is_task
      and (r.status = 'queued' or r.open_attempts > 0)
      and ($4::boolean or r.takeovers + (r.lost_at is not null)::int < $5::int)`,
 );
@@ -139,7 +140,7 @@ with rules as materialized (
 ),
 locked as materialized (
   select r.id, r.status, r.takeovers + (r.lost_at is not null)::int >= $6::int as suspect from holdpoint.runs r
-  where r.tenant_id = $1::uuid and r.id = any($2::uuid[]) and r.owner is null
+  where r.tenant_id = $1::uuid and r.id = any($2::uuid[]) and r.owner is null and not r.is_task
     and r.status = any($7::text[]) and (r.status = 'queued' or r.open_attempts > 0)
   order by r.id for update skip locked
 ),
@@ -163,7 +164,8 @@ logged as (
     (tenant_id, run_id, seq, from_status, to_status, event, actor_kind, actor_id, epoch, reason, at)
   select $1::uuid, m.id, m.version, m.from_status, m.status, 'Claimed', 'worker', $3::text, m.epoch, null, m.updated_at
   from moved m
-)
+),
+${announcedOf("moved", "r.status <> r.from_status")}
 select to_jsonb(r) - 'from_status' - 'suspect' as run, r.suspect,
   s.version = r.version - 1 and s.step_seq = r.step_seq as complete,
   ${LOADED}

@@ -1,5 +1,7 @@
+import { announcedOf } from "./announce.ts";
 import { KEPT, SAID, SETTLED, STEPPED } from "./append.ts";
 import { statement } from "./db.ts";
+import { editedHashOf } from "./load-run.ts";
 
 /**
  * One owner's progress on several runs. Fenced by owner, epoch and step_seq on the row itself; a start is taken only
@@ -15,9 +17,19 @@ with input as materialized (
     "argsHash" text, supersedes uuid, "usedApproval" uuid, calls jsonb, messages jsonb, settles jsonb, finished jsonb, "readFacts" jsonb,
     artifacts jsonb, checkpoint jsonb, "currentStep" text, "progressMs" float8, progress boolean)
 ),
+-- A stop of any ancestor forbids every start from the moment it is stored: the cascade may not have come here yet.
+ancestors_held as materialized (
+  select a.id, a.cancel_requested_at from holdpoint.runs a
+  where a.id in (
+    select unnest(r.ancestors) from holdpoint.runs r
+    join input i on i."runId" = r.id and nullif(i.start, 'null'::jsonb) is not null
+    where r.parent is not null)
+  order by a.id for share of a
+),
 locked as materialized (
   select r.id, r.cancel_requested_at is null and r.pause_requested_at is null and (
       r.status = 'running' or (r.status = 'outcome_unknown' and i.supersedes is not null))
+      and not exists (select from ancestors_held a where a.id = any(r.ancestors) and a.cancel_requested_at is not null)
       -- What is forbidden or revoked since the plan was made is seen by the next one.
       and (i.start->>'policyRevision')::int is not distinct from
         (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as may_start
@@ -45,27 +57,71 @@ valid as materialized (
 ),
 spent as (
   update holdpoint.approvals p
-  set state = 'spent', spent_at = holdpoint.clock(), spent_by = (v.start->>'attemptId')::uuid
+  set state = 'spent', spent_at = holdpoint.clock(),
+    spent_by = coalesce(v.start->>'attemptId', v.start->'body'->>'callId')::uuid
   from valid v
   where v.may_start and p.id = v."approvalId" and p.run_id = v."runId" and p.args_hash = v."argsHash"
     and p.call_id = (v.start->'body'->>'callId')::uuid
     and p.state in ('approved', 'spent') and p.valid_until > holdpoint.clock()
   returning p.id
 ),
+to_start as materialized (
+  select v."runId", t.*, b.line as earlier_line, b.id as earlier
+  from valid v
+  cross join lateral jsonb_to_recordset(coalesce(nullif(v.start->'children', 'null'::jsonb), '[]'))
+    as t(id uuid, "sessionId" uuid, ordinal int, agent jsonb, goal text, input jsonb)
+  join holdpoint.runs p on p.id = v."runId"
+  join holdpoint.calls c on c.run_id = v."runId" and c.id = (v.start->'body'->>'callId')::uuid
+  -- Work that was begun before is done again in its own line: what it did is never done twice.
+  left join lateral (
+    select k.id, k.line from holdpoint.runs o
+    join holdpoint.calls e on e.run_id = o.id and e.tool = c.tool and case c.effect->>'sameWork'
+      when 'place' then split_part(e.tool_call_id, '@', 1) = split_part(c.tool_call_id, '@', 1)
+      -- Where a person has edited the arguments, what counts is what ran.
+      else e.id = c.id or (c.effect->>'equalCallsAreDistinct' is distinct from 'true'
+        and v."argsHash" = coalesce(${editedHashOf("e")}, e.args_hash)) end
+    join holdpoint.runs k on k.parent = o.id and k.parent_call = e.id and k.parent_ordinal = t.ordinal
+    where o.line = p.line
+    order by k.id desc limit 1
+  ) b on true
+),
+refused as materialized (
+  select v."runId", case
+    when exists (select from to_start t where t."runId" = v."runId" and not exists (select from holdpoint.agents g
+      where g.tenant_id = $1::uuid and g.name = t.agent->>'name' and g.version = t.agent->>'version'))
+      then 'agent_unknown'
+    when exists (select from to_start t join holdpoint.runs l on l.line = t.earlier_line and l.tenant_id = $1::uuid
+      where t."runId" = v."runId" and l.ended_at is null) then 'line_is_live'
+    when (select count(*) from holdpoint.runs d
+        where d.parent is not null and d.ancestors[1] = coalesce(r.ancestors[1], r.id))
+      + jsonb_array_length(v.start->'children') > (v.start->>'treeLimit')::int then 'tree_limit'
+    end as why
+  from valid v join holdpoint.runs r on r.id = v."runId"
+  where v.may_start and v.start ? 'children'
+),
 judged as materialized (
-  select v.*, v.may_start and (s.id is not null or (v."approvalId" is null and not exists (
-      -- Whoever brings no approval starts nothing that needs one.
+  select v.*, f.why as refusal, f.why is null and v.may_start
+    -- A call that this very commit makes is not in the snapshot yet: its children start with the next.
+    and (select count(*) from to_start t where t."runId" = v."runId")
+      = coalesce(jsonb_array_length(nullif(v.start->'children', 'null'::jsonb)), 0) and (s.id is not null or (v."approvalId" is null and not exists (
+      -- Whoever brings no approval starts nothing that needs one, unless it goes on with what was released before.
       select from holdpoint.calls c
       where c.run_id = v."runId" and c.id = (v.start->'body'->>'callId')::uuid
-        and c.verdict->>'kind' is distinct from 'allowed'))) as started
-  from valid v left join spent s on s.id = v."approvalId"
+        and c.verdict->>'kind' is distinct from 'allowed' and not exists (
+          select from holdpoint.steps e where v.start->'body'->>'kind' = 'children_started'
+            and e.run_id = c.run_id and e.kind = 'children_started' and e.body->>'callId' = c.id::text
+            and e.body->>'try' = v.start->'body'->>'try')))) as started
+  from valid v left join spent s on s.id = v."approvalId" left join refused f on f."runId" = v."runId"
 ),
 moved as (
   update holdpoint.runs r set
     step_seq = r.step_seq + jsonb_array_length(j.steps) + j.started::int,
-    open_attempts = r.open_attempts - jsonb_array_length(j.settles) + (j.started and j.supersedes is null)::int,
+    open_attempts = r.open_attempts - jsonb_array_length(j.settles)
+      + (j.started and j.start ? 'attemptId' and j.supersedes is null)::int,
+    live_children = r.live_children
+      + case when j.started and j.start ? 'children' then jsonb_array_length(j.start->'children') else 0 end,
     external_ref = case
-      when j.started then j.start->>'externalRef'
+      when j.started and j.start ? 'attemptId' then j.start->>'externalRef'
       when r.open_attempts > jsonb_array_length(j.settles) then r.external_ref end,
     takeovers = case when j.progress then 0 else r.takeovers end,
     checkpoint = jsonb_set(j.checkpoint, '{stepSeq}',
@@ -76,7 +132,7 @@ moved as (
   from judged j
   where r.id = j."runId"
   returning j.ord, r.id as run_id, r.session_id, r.epoch, r.status, r.step_seq, j."stepSeq" as step_seq_before,
-    j.started, j.supersedes, j.start, r.owner, r.updated_at as at,
+    j.started, j.refusal, j.supersedes, j.start, r.owner, r.agent_name, r.requester, r.submitted_by, r.ancestors, r.updated_at as at,
     r.cancel_requested_at is not null as cancel_requested, r.pause_requested_at is not null as pause_requested,
     case when j.started then j.steps || jsonb_build_array(j.start->'body') else j.steps end as steps,
     j.calls, j.messages, j.settles, j.finished, j."readFacts", j.artifacts, j."usedApproval"
@@ -105,8 +161,40 @@ begun as (
   select $1::uuid, m.run_id, (m.start->>'attemptId')::uuid, (m.start->'body'->>'callId')::uuid,
          (m.start->'body'->>'attempt')::int, m.owner, m.epoch, m.start->>'externalRef',
          m.start->>'argsHash', m.at, m.at + (m.start->>'deadlineMs')::float8 * interval '1 millisecond'
-  from moved m where m.started
+  from moved m where m.started and m.start ? 'attemptId'
 ),
+-- Each child in a session of its own: it sees what it is given, and nobody sees what it is told.
+child_sessions as (
+  insert into holdpoint.sessions (tenant_id, id, requester, message_seq, created_at)
+  select $1::uuid, t."sessionId", m.requester, 1, m.at
+  from moved m join to_start t on t."runId" = m.run_id where m.started
+  returning id
+),
+child_goals as (
+  insert into holdpoint.messages (tenant_id, session_id, seq, role, author, text, run_id, at)
+  select $1::uuid, s.id, 1, 'user', 'agent:' || m.agent_name, t.goal, t.id, m.at
+  from moved m join to_start t on t."runId" = m.run_id join child_sessions s on s.id = t."sessionId"
+),
+children as (
+  insert into holdpoint.runs (tenant_id, id, session_id, agent_name, agent_version, requester, submitted_by, goal,
+    input_seq, input, line, retry_of, parent, parent_call, parent_ordinal, parent_try, ancestors, is_task, status, version,
+    checkpoint, queued_since, wait_deadline, created_at, updated_at)
+  select $1::uuid, t.id, s.id, t.agent->>'name', t.agent->>'version', m.requester, m.submitted_by, t.goal, 1,
+    nullif(t.input, 'null'::jsonb), coalesce(t.earlier_line, t.id), t.earlier, m.run_id,
+    (m.start->'body'->>'callId')::uuid, t.ordinal, (m.start->'body'->>'try')::int, m.ancestors || m.run_id,
+    exists (select from holdpoint.agents g where g.tenant_id = $1::uuid and g.name = t.agent->>'name'
+      and g.version = t.agent->>'version' and g.kind = 'task'), 'queued', 1,
+    m.start->'emptyCheckpoint', m.at, m.at + (m.start->>'queueMs')::float8 * interval '1 millisecond', m.at, m.at
+  from moved m join to_start t on t."runId" = m.run_id join child_sessions s on s.id = t."sessionId"
+  returning *
+),
+child_submitted as (
+  insert into holdpoint.transitions
+    (tenant_id, run_id, seq, from_status, to_status, event, actor_kind, actor_id, epoch, reason, at)
+  select $1::uuid, c.id, 1, null, 'queued', 'Submitted', 'worker', m.owner::text, 0, null, c.created_at
+  from children c join moved m on m.run_id = c.parent
+),
+${announcedOf("children")},
 finished as (
   insert into holdpoint.attempts (tenant_id, run_id, id, call_id, number, worker, epoch, started_at, deadline_at,
     ended_at, outcome, settled_by, error_class, error_code)
@@ -130,23 +218,24 @@ read_in as (
   where f.id = t.id::uuid and f.run_id = m.run_id and f.read_in_step is null
 ),
 ${KEPT}
-select ord, step_seq, started, status, cancel_requested, pause_requested, at as now,
+select ord, step_seq, started, refusal, status, cancel_requested, pause_requested, at as now,
   (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as policy_revision from moved`,
 );
 
 /**
  * The row as it is now, to tell a lost answer from a lost run. `matched` counts the steps after $3 that are the ones this
- * commit would have written: late evidence and a person's word number steps of the same claim as well. An intent is
- * this commit's only if its attempt ($5) is there: another of the same claim may look like it.
+ * commit would have written: late evidence and a person's word number steps of the same claim as well. A start is this
+ * commit's only if its attempt or its first child ($5) is there: another of the same claim may look like it.
  */
 export const STEP_READ_BACK = statement(
   "read_back_step",
-  `select r.owner, r.epoch, r.step_seq, false as started, r.status, r.cancel_requested_at is not null as cancel_requested,
+  `select r.owner, r.epoch, r.step_seq, false as started, null as refusal, r.status, r.cancel_requested_at is not null as cancel_requested,
      r.pause_requested_at is not null as pause_requested, holdpoint.clock() as now,
      (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as policy_revision,
      (select count(*)::int from jsonb_array_elements($4::jsonb) with ordinality as t(body, n)
       join holdpoint.steps s on s.run_id = r.id and s.seq = $3::int + t.n and s.body = t.body
-      where s.kind <> 'intent' or exists (
-        select from holdpoint.attempts a where a.run_id = r.id and a.id = $5::uuid)) as matched
+      where s.kind not in ('intent', 'children_started')
+        or exists (select from holdpoint.attempts a where a.run_id = r.id and a.id = $5::uuid)
+        or exists (select from holdpoint.runs k where k.parent = r.id and k.id = $5::uuid)) as matched
    from holdpoint.runs r where r.tenant_id = $1::uuid and r.id = $2::uuid`,
 );

@@ -1,27 +1,54 @@
-import type { Call, Checkpoint, Status, StepBody } from "@holdpoint/core";
-import { canonicalJson, storable } from "@holdpoint/core";
+import type { AgentRef, Call, Checkpoint, JsonValue, Status, StepBody } from "@holdpoint/core";
+import { canonicalJson, EMPTY_CHECKPOINT, storable, submitted } from "@holdpoint/core";
 import { COMMIT, STEP_READ_BACK } from "./commit-statement.ts";
 import type { Store } from "./db.ts";
 import { execute, executeBatch, failureKind } from "./execute.ts";
 import { type Artifact, type Message, type Settle, storableInput } from "./transition.ts";
 
-/** The start of something new, judged apart from the results that come with it: an intent before an effect's call. */
-export interface Start {
-  readonly body: Extract<StepBody, { kind: "intent" }>;
-  readonly attemptId: string;
-  /** The call's deadline, in milliseconds from now. */
-  readonly deadlineMs: number;
-  /** What the effect is known by outside until the other side gives it a name: its operation id. */
-  readonly externalRef: string;
+/** The start of something new, judged apart from the results that come with it. */
+export type Start = EffectStart | ChildrenStart;
+
+interface StartOf<Kind extends StepBody["kind"]> {
+  readonly body: Extract<StepBody, { kind: Kind }>;
   /** The hash of the arguments that run. */
   readonly argsHash: string;
   /** The approval that this start spends; it must have been given for this hash. */
   readonly approvalId: string | null;
   /** The revision of deny rules and assignments that the plan was made with (`LoadedRun.policyRevision`). */
   readonly policyRevision: number;
+}
+
+/** An intent before an effect's call. */
+export interface EffectStart extends StartOf<"intent"> {
+  readonly attemptId: string;
+  /** The call's deadline, in milliseconds from now. */
+  readonly deadlineMs: number;
+  /** What the effect is known by outside until the other side gives it a name: its operation id. */
+  readonly externalRef: string;
   /** An open attempt of another claim that this one carries on under the same operation id. */
   readonly supersedes: string | null;
 }
+
+/** The start of child runs. */
+export interface ChildrenStart extends StartOf<"children_started"> {
+  /** In the order of the body's ordinals. */
+  readonly children: readonly ChildStart[];
+  /** The most runs that the whole tree may have; more can start in the moment of another's start, never later. */
+  readonly treeLimit: number;
+}
+
+/** A child run to be made: in a session of its own, for its parent's requester. */
+export interface ChildStart {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly ordinal: number;
+  readonly agent: AgentRef;
+  readonly goal: string;
+  readonly input: JsonValue;
+}
+
+/** Why the start of children was refused, where it is not a stop, a pause, a changed policy or a lapsed approval. */
+export type ChildrenRefusal = "agent_unknown" | "tree_limit" | "line_is_live";
 
 /** A try that is over when it is stored: of a read, or one that failed for certain before anything was sent. */
 export interface FinishedAttempt {
@@ -65,6 +92,7 @@ export type CommitResult =
       readonly stepSeq: number;
       /** Whether the start was allowed; false as well when none was asked for. */
       readonly started: boolean;
+      readonly refusal: ChildrenRefusal | null;
       readonly status: Status;
       readonly cancelRequested: boolean;
       readonly pauseRequested: boolean;
@@ -114,6 +142,7 @@ interface CommitRow {
   readonly ord: number;
   readonly step_seq: number;
   readonly started: boolean;
+  readonly refusal: ChildrenRefusal | null;
   readonly status: Status;
   readonly cancel_requested: boolean;
   readonly pause_requested: boolean;
@@ -126,6 +155,7 @@ function taken(row: Omit<CommitRow, "ord">): CommitResult {
     result: "taken",
     stepSeq: row.step_seq,
     started: row.started,
+    refusal: row.refusal,
     status: row.status,
     cancelRequested: row.cancel_requested,
     pauseRequested: row.pause_requested,
@@ -142,12 +172,17 @@ async function readBack(store: Store, commit: StepCommit): Promise<CommitResult>
     commit.runId,
     commit.stepSeq,
     JSON.stringify(storableInput(bodies)),
-    commit.start?.attemptId ?? null,
+    commit.start === null ? null : proofOf(commit.start),
   ]);
   if (row === undefined || row.owner !== commit.workerId || row.epoch !== commit.epoch) return { result: "replaced" };
   // The start may have been refused by itself.
   const ours = row.matched > 0 && row.matched >= commit.steps.length && row.step_seq === commit.stepSeq + row.matched;
   return ours ? taken({ ...row, started: row.matched > commit.steps.length }) : { result: "reload" };
+}
+
+/** What only this very start would have made: its attempt, or its first child. */
+function proofOf(start: Start): string | null {
+  return "attemptId" in start ? start.attemptId : (start.children[0]?.id ?? null);
 }
 
 type StepReadBackRow = Omit<CommitRow, "ord"> & { owner: string | null; epoch: number; matched: number };
@@ -161,10 +196,10 @@ function inputOf(ord: number, commit: StepCommit): object {
     epoch: commit.epoch,
     stepSeq: commit.stepSeq,
     steps: commit.steps,
-    start,
+    start: start === null ? null : startRow(start),
     approvalId: start?.approvalId ?? null,
     argsHash: start?.argsHash ?? null,
-    supersedes: start?.supersedes ?? null,
+    supersedes: start !== null && "supersedes" in start ? start.supersedes : null,
     calls: (commit.calls ?? []).map(callRow),
     messages: commit.messages ?? [],
     settles: commit.settles ?? [],
@@ -177,6 +212,13 @@ function inputOf(ord: number, commit: StepCommit): object {
     progressMs: commit.progressMs,
     progress: commit.progress,
   };
+}
+
+function startRow(start: Start): object {
+  if (!("children" in start)) return start;
+  const state = submitted();
+  const queueMs = state.waitDeadline !== null && "inMs" in state.waitDeadline ? state.waitDeadline.inMs : 0;
+  return { ...start, queueMs, emptyCheckpoint: EMPTY_CHECKPOINT };
 }
 
 function callRow(call: Call): object {

@@ -36,11 +36,12 @@ export function resumeRun(
   store: Store,
   { runId, actor }: { readonly runId: string; readonly actor: Actor },
 ): Promise<ActResult> {
-  return act(store, { runId, event: "Resumed", actor, read: readRow }, ({ run }) => ({
-    run,
-    events: [{ type: "Resumed" }],
-    actor,
-  }));
+  return act(store, { runId, event: "Resumed", actor, read: readRow }, ({ run }): Judged => {
+    const { status, pauseRequestedAt } = run.state;
+    // Who resumes what nobody has paused is mistaken about the run, and is told so.
+    if (pauseRequestedAt === null && status !== "paused" && !isTerminal(status)) return { refuse: "not_paused" };
+    return { run, events: [{ type: "Resumed" }], actor };
+  });
 }
 
 /** What an operator decides about a run. */
@@ -92,6 +93,16 @@ const READ_BY_THE_LOOP: ReadonlySet<string> = new Set([
   "invalid_arguments",
   "equal_effect_unknown",
   "settlement_overdue",
+  "child_blocked",
+  "backing_missing",
+  "node_failed",
+  "node_blocked",
+  "invalid_node_output",
+  "rounds_exhausted",
+  "no_go",
+  "node_deadline_passed",
+  "graph_error",
+  "limit_child_runs",
 ]);
 
 function order({ run }: LoadedRun, choice: OperatorChoice): Writes {

@@ -41,13 +41,20 @@ const OF_RUNS = {
     and not exists (select from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending')`,
   waits_past_an_approvals_deadline: `r.status = 'waiting_approval' and r.wait_deadline - interval '1 second' >
     (select min(p.deadline) from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending')`,
-  completed_with_unanswered_call: `r.status = 'completed' and exists (select from holdpoint.calls c
-    where c.run_id = r.id and not exists (select from holdpoint.steps s
-      where s.run_id = r.id and s.kind = 'tool_result' and s.body->>'callId' = c.id::text))`,
+  completed_with_unanswered_call: `r.status = 'completed' and exists (
+    select c.id::text from holdpoint.calls c where c.run_id = r.id
+    except
+    select s.body->>'callId' from holdpoint.steps s where s.run_id = r.id and s.kind = 'tool_result')`,
   ended_with_unspent_approval: `r.ended_at is not null
     and exists (select from holdpoint.approvals p where p.run_id = r.id and p.state = 'approved')`,
   waits_without_deadline: `r.wait_deadline is null and r.status not in ('running', 'retrying', 'completed', 'failed', 'cancelled')`,
   queued_without_since: "r.status = 'queued' and r.queued_since is null",
+  is_task_and_its_agent_is_not: `r.is_task <> exists (select from holdpoint.agents g
+    where g.tenant_id = r.tenant_id and g.name = r.agent_name and g.version = r.agent_version and g.kind = 'task')`,
+  task_in_hands_of_nobody: `r.is_task and r.owner is not null and not exists (select from holdpoint.tasks t
+    join holdpoint.workers w on w.id = t.worker_id and w.kind = 'task'
+    where t.run_id = r.id and t.epoch = r.epoch and t.worker_id = r.owner)`,
+  executor_of_no_task: `not r.is_task and exists (select from holdpoint.workers w where w.id = r.owner and w.kind = 'task')`,
 } as const;
 
 /** Attempts, each with its call, for the conditions below. */
@@ -77,8 +84,9 @@ const OF_EFFECTS = {
     group by s.run_id, s.body->>'callId' having count(*) > 1`,
   result_before_its_call: `select s.run_id from holdpoint.steps s
     where s.tenant_id = $1::uuid and s.kind in ('tool_result', 'intent', 'effect_pending') and not exists (
-      select from holdpoint.steps m where m.run_id = s.run_id and m.seq < s.seq and m.kind = 'model_reply'
-        and m.body->'callIds' ? (s.body->>'callId'))`,
+      select from holdpoint.steps m cross join lateral jsonb_array_elements_text(m.body->'callIds') as t(call_id)
+      where m.run_id = s.run_id and m.seq < s.seq and m.kind in ('model_reply', 'nodes_started')
+        and t.call_id = s.body->>'callId')`,
   replied_over_an_unanswered_call: `select m.run_id from holdpoint.steps m
     cross join lateral jsonb_array_elements_text(m.body->'callIds') as t(call_id)
     join holdpoint.steps n on n.run_id = m.run_id and n.seq > m.seq and n.kind = 'model_reply'
@@ -115,14 +123,43 @@ const OF_APPROVALS = {
         and d.decision = 'approve_with_edits' and d.payload->>'argsHash' = p.args_hash)`,
 } as const;
 
+/** Selects of run ids: a run and those that it has started must agree. */
+const OF_CHILDREN = {
+  live_children_differ: `select p.id as run_id from holdpoint.runs p where p.tenant_id = $1::uuid and p.live_children <>
+    (select count(*) from holdpoint.runs k where k.parent = p.id and k.told_parent_at is null)`,
+  child_without_parent: `select k.id as run_id from holdpoint.runs k where k.tenant_id = $1::uuid and k.parent is not null
+    and not exists (select from holdpoint.runs p where p.id = k.parent and p.ancestors || p.id = k.ancestors)`,
+  child_nobody_has_started: `select k.id as run_id from holdpoint.runs k
+    where k.tenant_id = $1::uuid and k.parent is not null and not exists (
+      select from holdpoint.steps s where s.run_id = k.parent and s.kind = 'children_started'
+        and s.body->>'callId' = k.parent_call::text and (s.body->>'try')::int = k.parent_try
+        and s.body->'ordinals' @> to_jsonb(k.parent_ordinal))`,
+  child_started_after_a_stop: `select k.id as run_id from holdpoint.runs k
+    join holdpoint.runs a on a.id = any(k.ancestors) and a.cancel_requested_at < k.created_at
+    where k.tenant_id = $1::uuid`,
+  effect_started_after_a_stop: `select t.run_id from holdpoint.attempts t join holdpoint.runs r on r.id = t.run_id
+    join holdpoint.runs a on a.id = any(r.ancestors || r.id) and a.cancel_requested_at < t.started_at
+    where t.tenant_id = $1::uuid and t.args_hash is not null`,
+} as const;
+
 /** Selects of run ids from the tables that have no foreign key to runs, or that tell a run's history. */
 const OF_HISTORY = {
   moved_after_its_end: `select t.run_id from holdpoint.transitions t
     where t.tenant_id = $1::uuid and t.from_status in ${ENDED} and (t.event <> 'EffectSettled' or t.to_status <> t.from_status)`,
+  slot_without_its_run: `select k.run_id from holdpoint.schedule_slots k where k.tenant_id = $1::uuid
+    and k.run_id is not null and not exists
+      (select from holdpoint.runs r where r.id = k.run_id and r.session_id = k.session_id)
+    -- A run that was removed leaves its slot to the conversation that goes on.
+    and (exists (select from holdpoint.runs r where r.id = k.run_id)
+      or not exists (select from holdpoint.sessions s where s.id = k.session_id))`,
+  delivery_of_no_transition: `select d.run_id from holdpoint.deliveries d where d.tenant_id = $1::uuid and not exists
+      (select from holdpoint.transitions t where t.run_id = d.run_id and t.seq = d.version and t.to_status = d.status)`,
   transitions_do_not_join: `select t.run_id from (
       select run_id, from_status, lag(to_status) over (partition by run_id order by seq) as before
       from holdpoint.transitions where tenant_id = $1::uuid) t
     where t.from_status is distinct from t.before`,
+  removed_and_there: `select t.run_id from holdpoint.tombstones t where t.tenant_id = $1::uuid
+    and exists (select from holdpoint.runs r where r.id = t.run_id)`,
   history_without_run: [
     "transitions",
     "steps",
@@ -133,6 +170,11 @@ const OF_HISTORY = {
     "decisions",
     "reminders",
     "callbacks",
+    "refusals",
+    "artifact_uses",
+    "tasks",
+    "deliveries",
+    "delivery_changes",
   ]
     .map(
       (table) => `select h.run_id from holdpoint.${table} h where h.tenant_id = $1::uuid
@@ -146,7 +188,7 @@ const SELECTS = [
     ([rule, condition]) =>
       `select '${rule}' as rule, r.id as run_id from holdpoint.runs r where r.tenant_id = $1::uuid and (${condition})`,
   ),
-  ...Object.entries({ ...OF_EFFECTS, ...OF_APPROVALS, ...OF_HISTORY }).map(
+  ...Object.entries({ ...OF_EFFECTS, ...OF_APPROVALS, ...OF_CHILDREN, ...OF_HISTORY }).map(
     ([rule, found]) => `select '${rule}' as rule, f.run_id from (${found}) f`,
   ),
 ];

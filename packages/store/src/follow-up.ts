@@ -1,4 +1,5 @@
 import { EMPTY_CHECKPOINT, operatorHold, rest, submitted } from "@holdpoint/core";
+import { announcedOf } from "./announce.ts";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { newId } from "./ids.ts";
@@ -38,7 +39,7 @@ export async function openFollowUp(store: Store, { callback, toldId, text }: Fol
   return row === undefined ? null : runOf(row.run);
 }
 
-/** Stores a callback that nobody has to be told; nothing if it was stored before. */
+/** Stores a callback that nobody has to be told; nothing if it was stored before, or its run was removed meanwhile. */
 export async function storeCallback(store: Store, callback: FollowUp["callback"]): Promise<void> {
   const { source, eventId, runId, callId, status } = callback;
   await execute(store, STORE, [store.tenantId, source, eventId, runId, callId, status]);
@@ -71,6 +72,7 @@ logged as (
     (tenant_id, run_id, seq, from_status, to_status, event, actor_kind, actor_id, epoch, reason, at)
   select $1::uuid, id, 1, null, status, 'Submitted', 'provider', $3, 0, 'late settlement', created_at from opened
 ),
+${announcedOf("opened")},
 told as (
   insert into holdpoint.inbox (tenant_id, id, run_id, body, at)
   select $1::uuid, (s->>'toldId')::uuid, o.id, $10::jsonb, o.created_at from opened o cross join state
@@ -81,6 +83,7 @@ select to_jsonb(o) as run from opened o`,
 const STORE = statement(
   "store_callback",
   `insert into holdpoint.callbacks (tenant_id, source, event_id, run_id, call_id, status, received_at)
-   values ($1::uuid, $2, $3, $4::uuid, $5::uuid, $6, holdpoint.clock())
+   select $1::uuid, $2, $3, r.id, $5::uuid, $6, holdpoint.clock()
+   from holdpoint.runs r where r.tenant_id = $1::uuid and r.id = $4::uuid for key share
    on conflict do nothing`,
 );

@@ -10,6 +10,10 @@ export const ID_PREFIXES = {
   attempt: "att",
   approval: "apr",
   worker: "wrk",
+  schedule: "sch",
+  memory: "mem",
+  webhook: "whk",
+  delivery: "dlv",
 } as const;
 export type IdKind = keyof typeof ID_PREFIXES;
 
@@ -35,6 +39,9 @@ const LOGGED: Readonly<Record<string, IdKind>> = {
   attemptId: "attempt",
   approvalId: "approval",
   workerId: "worker",
+  scheduleId: "schedule",
+  webhookId: "webhook",
+  deliveryId: "delivery",
 };
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 

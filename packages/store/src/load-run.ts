@@ -3,6 +3,7 @@ import type {
   ApprovalRule,
   ApprovalState,
   Call,
+  Child,
   ClosedService,
   DenyRule,
   EffectProperties,
@@ -15,6 +16,8 @@ import type {
 } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
+import { showId } from "./ids.ts";
+import type { Memory } from "./memories.ts";
 import { milliseconds, type Run, type RunJson, runOf } from "./run.ts";
 
 /** What was said in the session before the run was submitted. */
@@ -36,12 +39,18 @@ export interface LoadedRun {
     readonly errorCode: string | null;
   })[];
   readonly approvals: readonly Approval[];
+  /** The runs that this one has started, each try by itself. */
+  readonly children: readonly Child[];
+  /** Of each failed run of a workflow's line that this one goes on with: what tells which nodes it need not do again. */
+  readonly earlier: readonly (readonly Step[])[];
   readonly unread: readonly Fact[];
   readonly lineEffects: readonly LineEffect[];
   /** What operators have forbidden. */
   readonly denials: readonly DenyRule[];
   /** The revision of deny rules and assignments that all this was loaded with; an intent names it. */
   readonly policyRevision: number;
+  /** What was kept about its requester when it was created, the newest first; the same for every claim. */
+  readonly memories: readonly Pick<Memory, "key" | "value" | "createdBy">[];
   readonly services: readonly TroubledService[];
   /** The database's clock at the load, in milliseconds since the epoch. */
   readonly nowMs: number;
@@ -63,10 +72,13 @@ export type LoadedJson = {
   readonly calls: readonly CallJson[];
   readonly attempts: readonly AttemptJson[];
   readonly approvals: readonly ApprovalJson[];
+  readonly children: readonly ChildJson[];
+  readonly earlier: LoadedRun["earlier"];
   readonly unread: readonly { readonly id: string; readonly body: Fact["body"] }[];
   readonly line_effects: readonly LineEffect[];
   readonly denials: readonly DenyRule[];
   readonly policy_revision: number;
+  readonly memories: LoadedRun["memories"];
   readonly services: readonly TroubledService[];
   readonly now: string;
 };
@@ -99,6 +111,9 @@ interface AttemptJson {
   readonly error_class: string | null;
   readonly error_code: string | null;
 }
+
+/** A child as the statements that read it give it. */
+export type ChildJson = Omit<Child, "shownId">;
 
 interface ApprovalJson {
   readonly id: string;
@@ -137,10 +152,13 @@ export function loadedOf(row: LoadedJson): LoadedRun {
       errorCode: attempt.error_code,
     })),
     approvals: row.approvals.map(approvalOf),
+    children: row.children.map(childOf),
+    earlier: row.earlier,
     unread: row.unread,
     lineEffects: row.line_effects,
     denials: row.denials,
     policyRevision: row.policy_revision,
+    memories: row.memories,
     services: row.services,
     nowMs: milliseconds(row.now),
   };
@@ -164,6 +182,11 @@ function callOf(row: CallJson): Call {
     throttledForMs: row.throttled_for_ms,
     service: row.service,
   };
+}
+
+/** Reads a child. */
+export function childOf(row: ChildJson): Child {
+  return { ...row, shownId: showId("run", row.id) };
 }
 
 function approvalOf(row: ApprovalJson): Approval {
@@ -199,18 +222,43 @@ const RIGHTS_LOST = `exists (
             select from holdpoint.role_assignments g
             where g.tenant_id = p.tenant_id and g.user_id = d.actor_id and g.role = any(p.roles) and g.revoked_at is null))`;
 
-/** The hash of what a person has made of the arguments of the call `c`. */
-const EDITED_HASH = `(select p.args_hash from holdpoint.approvals p
-         where p.run_id = c.run_id and p.call_id = c.id and p.edited_by is not null and p.state <> 'withdrawn'
+/** The hash of what a person has made of the arguments of the call of this alias. */
+export const editedHashOf = (call: string): string => `(select p.args_hash from holdpoint.approvals p
+         where p.run_id = ${call}.run_id and p.call_id = ${call}.id and p.edited_by is not null and p.state <> 'withdrawn'
          order by p.hold_seq desc, p.id desc limit 1)`;
 
 /** Whether the other side has reported that what a step `s` says of the call `c` has failed after all. */
-const FAILED_SINCE = `(s.kind = 'finding' or s.body->>'result' = 'succeeded') and exists (
+const FAILED_SINCE = `(s.kind = 'finding' or s.body->>'result' in ('succeeded', 'partial')) and exists (
           select from holdpoint.callbacks b where b.run_id = o.id and b.call_id = c.id and b.status = 'failed')`;
 
 /** Whether the run ended while the other side had accepted the call `c` and not settled it. */
 const NEVER_SETTLED = `not exists (select from holdpoint.steps e
            where e.run_id = o.id and e.kind = 'tool_result' and e.body->>'callId' = c.id::text)`;
+
+/** The children `k` of the run `r`, or of one of its calls. */
+export const childrenOf = (condition: string): string => `
+  (select coalesce(jsonb_agg(jsonb_build_object('id', k.id, 'callId', k.parent_call, 'ordinal', k.parent_ordinal,
+      'try', k.parent_try, 'agent', jsonb_build_object('name', k.agent_name, 'version', k.agent_version),
+      'ended', k.told_parent_at is not null, 'status', k.status, 'outcome', k.outcome, 'endReason', k.end_reason,
+      'result', k.result, 'resultArtifact', k.result_artifact, 'stopRequested', k.cancel_requested_at is not null)
+    order by k.parent_call, k.parent_ordinal, k.parent_try), '[]')
+   from holdpoint.runs k where ${condition})`;
+
+/** The most that a run is told of what was kept, the newest: a prompt stays small whatever is kept. */
+const MOST_MEMORIES = 50;
+const MOST_MEMORY_BYTES = 16_384;
+
+/** What was kept about the requester of the run `r` when that was created; what has changed since is for later runs. */
+const MEMORIES = `
+  (select coalesce(jsonb_agg(jsonb_build_object('key', k.key, 'value', k.value, 'createdBy', k.created_by) order by k.place), '[]')
+   from (select e.key, e.value, e.created_by, row_number() over newest as place,
+           sum(octet_length(e.key) + octet_length(e.value)) over newest as bytes
+         from holdpoint.memories e
+         where e.tenant_id = r.tenant_id and e.subject = r.requester and e.created_at <= r.created_at
+           and e.expires_at > r.created_at and (e.deleted_at is null or e.deleted_at > r.created_at)
+         window newest as (order by e.created_at desc, e.id desc)
+         order by place limit ${MOST_MEMORIES}) k
+   where k.bytes <= ${MOST_MEMORY_BYTES})`;
 
 /** The columns that load what belongs to the run `r`: for the select list of a statement over `runs r`. */
 export const LOADED = `
@@ -227,23 +275,41 @@ export const LOADED = `
   (select coalesce(jsonb_agg((to_jsonb(p) - 'request') || jsonb_build_object('rights_lost', ${RIGHTS_LOST})
       order by p.hold_seq, p.id), '[]')
    from holdpoint.approvals p where p.run_id = r.id) as approvals,
+  ${childrenOf("k.parent = r.id")} as children,
+  case when r.retry_of is null then '[]'::jsonb else
+    (select coalesce(jsonb_agg(e.steps order by e.id), '[]') from (
+     select o.id, jsonb_agg(jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body) order by s.seq) as steps
+     from holdpoint.runs o
+     join holdpoint.agents g on g.tenant_id = o.tenant_id and g.name = o.agent_name and g.version = o.agent_version
+       and g.kind = 'workflow'
+     join holdpoint.steps s on s.run_id = o.id and s.kind in ('nodes_started', 'tool_result', 'operator')
+     -- Only what failed is gone on with, and with what it was given: after one that has completed or was stopped, all is
+     -- done again, by what its effects have left in the line.
+     where o.line = r.line and o.id <> r.id and o.status = 'failed' and o.input is not distinct from r.input
+       and not exists (select from holdpoint.runs n
+         where n.line = r.line and n.id <> r.id and n.created_at > o.created_at
+           and (n.status <> 'failed' or n.input is distinct from r.input))
+     group by o.id) e) end as earlier,
   (select coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'body', f.body) order by f.arrival), '[]')
    from holdpoint.inbox f where f.run_id = r.id and f.read_in_step is null) as unread,
   case when r.retry_of is null then '[]'::jsonb else
-    (select coalesce(jsonb_agg(jsonb_build_object('callId', c.id, 'tool', c.tool, 'argsHash', coalesce(${EDITED_HASH}, c.args_hash),
+    (select coalesce(jsonb_agg(jsonb_build_object('callId', c.id, 'tool', c.tool, 'argsHash', coalesce(${editedHashOf("c")}, c.args_hash),
         'result', case when s.kind = 'effect_pending' or ${FAILED_SINCE} then 'not_established'
           when s.kind = 'finding' then 'succeeded' else s.body->>'result' end,
-        'output', s.body->'output') order by c.id, s.seq), '[]')
+        'output', s.body->'output') || case when s.body ? 'artifact' then jsonb_build_object('artifact', s.body->'artifact')
+          else '{}' end order by c.id, s.seq), '[]')
      from holdpoint.runs o
      join holdpoint.calls c on c.run_id = o.id
      join holdpoint.steps s on s.run_id = o.id and s.body->>'callId' = c.id::text
        and (s.kind = 'finding' or (s.kind = 'tool_result' and s.body->>'result' = 'rejected') or (s.kind = 'tool_result'
-         and c.effect->>'kind' = 'effect' and s.body->>'result' in ('succeeded', 'answered', 'not_established'))
+         and c.effect->>'kind' in ('effect', 'children')
+         and s.body->>'result' in ('succeeded', 'partial', 'answered', 'not_established'))
          or (s.kind = 'effect_pending' and ${NEVER_SETTLED}))
      where o.line = r.line and o.id <> r.id) end as line_effects,
   (select coalesce(jsonb_agg(d.rule order by d.id), '[]') from holdpoint.deny_rules d
    where d.tenant_id = r.tenant_id and d.lifted_at is null) as denials,
   (select t.policy_revision from holdpoint.tenants t where t.id = r.tenant_id) as policy_revision,
+  ${MEMORIES} as memories,
   (select coalesce(jsonb_agg(jsonb_build_object('name', v.name, 'reason', v.reason, 'sinceMs', ${msOf("v.since")},
       'untilMs', ${msOf("v.closed_until")})), '[]')
    from holdpoint.services v where v.tenant_id = r.tenant_id) as services,

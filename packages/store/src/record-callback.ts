@@ -4,6 +4,7 @@ import { type Store, statement } from "./db.ts";
 import { constraintOf, execute } from "./execute.ts";
 import { openFollowUp, storeCallback } from "./follow-up.ts";
 import { newId } from "./ids.ts";
+import { reportBuried } from "./report-buried.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
 import { type CallbackRecord, type Move, transitionOne, type Writes } from "./transition.ts";
 
@@ -23,6 +24,8 @@ export type CallbackResult =
   | { readonly result: "accepted"; readonly run: Run }
   /** The effect had happened, its run has ended, and now it has failed: a person is told by this new run. */
   | { readonly result: "followed_up"; readonly run: Run }
+  /** The same of a run that was removed: it stands on its tombstone, where the audit finds it. */
+  | { readonly result: "buried"; readonly runId: string; readonly isNews: boolean }
   /** The same event came before. */
   | { readonly result: "repeated" }
   /** Nothing that this names was ever sent, or not yet: the other side should send it again later. */
@@ -42,7 +45,10 @@ const TEXT_LIMIT = 200;
 export async function recordCallback(store: Store, callback: ProviderCallback): Promise<CallbackResult> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const seen = await find(store, callback);
-    if (seen === null) return { result: "not_found" };
+    if (seen === null) {
+      const buried = await reportBuried(store, callback);
+      return buried === null ? { result: "not_found" } : { result: "buried", ...buried };
+    }
     if (seen.isKnown) return { result: "repeated" };
     if (isEarly(callback, seen)) return { result: "not_found" };
     const stored = await unlessTaken(() => attempt(store, callback, seen));
@@ -101,7 +107,13 @@ async function unlessTaken(store: () => Promise<CallbackResult | null>): Promise
   }
 }
 
-const TAKEN: ReadonlySet<string> = new Set(["callbacks_pkey", "inbox_pkey", "runs_one_live_per_line"]);
+const TAKEN: ReadonlySet<string> = new Set([
+  "callbacks_pkey",
+  "inbox_pkey",
+  "runs_one_live_per_line",
+  // The run has been removed since it was read.
+  "retried_run_exists",
+]);
 
 /**
  * A failure that is reported before the run knows what it is of. Only who has an answer can be told that it does not count
@@ -174,8 +186,11 @@ function factMove(
 
 /** Whether the run waits for how this call settles. */
 function awaits(state: RunState, callId: string): boolean {
-  const waitingFor = presentHold(state)?.waitingFor;
-  return waitingFor?.kind === "callback" && waitingFor.subject === callId;
+  const hold = presentHold(state);
+  if (hold?.kind !== "dependency") return false;
+  // Without a subject it waits for several things at once: its owner sees which has come.
+  const { kind, subject } = hold.waitingFor;
+  return subject === null || (kind === "callback" && subject === callId);
 }
 
 /** The same for every report about a call, so that of all of them one tells. */

@@ -18,16 +18,32 @@ export function remindApprovers(store: Store, limit: number): Promise<readonly R
   return execute<Reminder & Record<string, unknown>>(store, REMIND, [store.tenantId, limit]);
 }
 
+/** Requests of which a reminder is due, of at most `limit`. Reads only. */
+export function findRemindersDue(
+  store: Store,
+  limit: number,
+): Promise<readonly Pick<Reminder, "approvalId" | "runId">[]> {
+  return execute<Pick<Reminder, "approvalId" | "runId">>(store, DUE, [store.tenantId, limit]);
+}
+
+/** Pending requests whose time for the next reminder has come, and whose run waits for them. */
+const REMINDABLE = `holdpoint.approvals a join holdpoint.runs w on w.id = a.run_id
+    where a.tenant_id = $1::uuid and a.state = 'pending' and a.remind_at <= holdpoint.now()
+      and w.status = 'waiting_approval'
+    order by a.remind_at`;
+
+const DUE = statement(
+  "find_reminders_due",
+  `select a.id as "approvalId", a.run_id as "runId" from ${REMINDABLE}, a.id limit $2::int`,
+);
+
 const REMIND = statement(
   "remind_approvers",
   `
 with locked as materialized (
   select r.id from holdpoint.runs r
   where r.status = 'waiting_approval' and r.id in (
-    select a.run_id from holdpoint.approvals a join holdpoint.runs w on w.id = a.run_id
-    where a.tenant_id = $1::uuid and a.state = 'pending' and a.remind_at <= holdpoint.now()
-      and w.status = 'waiting_approval'
-    order by a.remind_at limit $2::int)
+    select a.run_id from ${REMINDABLE} limit $2::int)
   order by r.id for update of r skip locked
 ),
 due as materialized (

@@ -3,6 +3,7 @@ import type {
   Asked,
   Checkpoint,
   Instant,
+  JsonValue,
   OnDeadline,
   Outcome,
   RunState,
@@ -23,6 +24,18 @@ export interface Run {
   readonly line: string;
   readonly retryOf: string | null;
   readonly parent: string | null;
+  /** The call of its parent that started it, its place among that call's children, and which try it is. */
+  readonly parentCall: { readonly callId: string; readonly ordinal: number; readonly try: number } | null;
+  /** From the root down to its parent. */
+  readonly ancestors: readonly string[];
+  /** What it was given beside its goal. */
+  readonly input: JsonValue;
+  /** What it has brought home. */
+  readonly result: JsonValue;
+  /** Of the live runs of one agent at most one has it. */
+  readonly instanceKey: string | null;
+  /** It is worked on elsewhere: none of our workers takes it, and nobody is woken for it. */
+  readonly isTask: boolean;
   readonly version: number;
   readonly stepSeq: number;
   readonly epoch: number;
@@ -53,6 +66,14 @@ export interface RunJson {
   readonly line: string;
   readonly retry_of: string | null;
   readonly parent: string | null;
+  readonly parent_call: string | null;
+  readonly parent_ordinal: number | null;
+  readonly parent_try: number | null;
+  readonly ancestors: readonly string[];
+  readonly input: JsonValue;
+  readonly result: JsonValue;
+  readonly instance_key: string | null;
+  readonly is_task: boolean;
   readonly status: Status;
   readonly version: number;
   readonly step_seq: number;
@@ -103,6 +124,12 @@ export function runOf(row: RunJson): Run {
     line: row.line,
     retryOf: row.retry_of,
     parent: row.parent,
+    parentCall: parentCallOf(row),
+    ancestors: row.ancestors,
+    input: row.input,
+    result: row.result,
+    instanceKey: row.instance_key,
+    isTask: row.is_task,
     version: row.version,
     stepSeq: row.step_seq,
     epoch: row.epoch,
@@ -117,6 +144,10 @@ export function runOf(row: RunJson): Run {
     createdAtMs: Date.parse(row.created_at),
     updatedAtMs: Date.parse(row.updated_at),
   };
+}
+
+function parentCallOf({ parent_call: callId, parent_ordinal: ordinal, parent_try }: RunJson): Run["parentCall"] {
+  return callId === null || ordinal === null || parent_try === null ? null : { callId, ordinal, try: parent_try };
 }
 
 /** Milliseconds since the epoch of an instant that was read from the database. */

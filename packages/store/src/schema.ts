@@ -9,19 +9,26 @@ import type {
   Checkpoint,
   DecisionKind,
   DenyRule,
+  JsonObject,
   JsonValue,
+  LivenessVerdict,
+  LostReason,
   Outcome,
   Status,
   StepBody,
+  TaskTerms,
   Verdict,
   WaitingFor,
 } from "@holdpoint/core";
-import { bigint, boolean, integer, jsonb, pgSchema, text, timestamp, uuid } from "drizzle-orm/pg-core";
+import { bigint, boolean, integer, jsonb, text, uuid } from "drizzle-orm/pg-core";
+import type { AgentKind } from "./agents.ts";
+import { holdpoint, instant, tenantId } from "./schema-columns.ts";
+import type { LateTaskEvidence, TaskProgress, TaskReport } from "./task-writes.ts";
 import type { ShownRequest } from "./transition.ts";
 
-const holdpoint = pgSchema("holdpoint");
-const instant = (column: string) => timestamp(column, { withTimezone: true });
-const tenantId = () => uuid("tenant_id").notNull();
+export { deliveries, deliveryChanges, webhooks } from "./schema-deliveries.ts";
+export { memories, scheduleChanges, scheduleSlots, schedules } from "./schema-schedules.ts";
+export { artifacts, artifactUses, idempotencyKeys, retention, tombstones } from "./schema-upkeep.ts";
 
 export const tenants = holdpoint.table("tenants", {
   id: uuid().primaryKey(),
@@ -58,6 +65,7 @@ export const sessions = holdpoint.table("sessions", {
   requester: text().notNull(),
   messageSeq: integer("message_seq").notNull(),
   createdAt: instant("created_at").notNull(),
+  emptiedAt: instant("emptied_at"),
 });
 
 export const messages = holdpoint.table("messages", {
@@ -76,6 +84,9 @@ export const agents = holdpoint.table("agents", {
   name: text().notNull(),
   version: text().notNull(),
   tools: jsonb().$type<JsonValue>().notNull(),
+  kind: text().$type<AgentKind>().notNull(),
+  task: jsonb().$type<TaskTerms>(),
+  inputSchema: jsonb("input_schema").$type<JsonObject>(),
   registeredAt: instant("registered_at").notNull(),
 });
 
@@ -90,6 +101,33 @@ export const workers = holdpoint.table("workers", {
   leaseUntil: instant("lease_until").notNull(),
   goneAt: instant("gone_at"),
   goneReason: text("gone_reason"),
+  kind: text().$type<"process" | "task">().notNull(),
+  leaseMs: integer("lease_ms").notNull(),
+  graceMs: integer("grace_ms"),
+  skewMs: integer("skew_ms"),
+  drainRequestedAt: instant("drain_requested_at"),
+  drainRequestedBy: text("drain_requested_by"),
+  stayDown: boolean("stay_down").notNull(),
+});
+
+export const verdicts = holdpoint.table("verdicts", {
+  tenantId: tenantId(),
+  runId: uuid("run_id").primaryKey(),
+  runVersion: integer("run_version").notNull(),
+  verdict: text().$type<LivenessVerdict>().notNull(),
+  reason: text().$type<LostReason>(),
+  rule: text().notNull(),
+  evidence: jsonb().$type<JsonObject>().notNull(),
+  until: instant("until"),
+  at: instant("at").notNull(),
+});
+
+export const leaseWatch = holdpoint.table("lease_watch", {
+  tenantId: uuid("tenant_id").primaryKey(),
+  since: instant("since").notNull(),
+  seenAt: instant("seen_at").notNull(),
+  seenBy: text("seen_by").notNull(),
+  graceMs: integer("grace_ms").notNull(),
 });
 
 export const runs = holdpoint.table("runs", {
@@ -138,8 +176,41 @@ export const runs = holdpoint.table("runs", {
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
   submittedBy: text("submitted_by").notNull(),
+  ancestors: uuid().array().notNull(),
+  parentCall: uuid("parent_call"),
+  parentOrdinal: integer("parent_ordinal"),
+  parentTry: integer("parent_try"),
+  toldParentAt: instant("told_parent_at"),
+  input: jsonb().$type<JsonValue>(),
+  result: jsonb().$type<JsonValue>(),
+  instanceKey: text("instance_key"),
+  isTask: boolean("is_task").notNull(),
   claimedAt: instant("claimed_at"),
   workedMs: bigint("worked_ms", { mode: "number" }).notNull(),
+  keptUntil: instant("kept_until"),
+  resultArtifact: text("result_artifact"),
+});
+
+export const tasks = holdpoint.table("tasks", {
+  tenantId: tenantId(),
+  runId: uuid("run_id").notNull(),
+  epoch: integer().notNull(),
+  tokenHash: text("token_hash").notNull(),
+  issuedAt: instant("issued_at").notNull(),
+  issuedBy: text("issued_by").notNull(),
+  workerId: uuid("worker_id"),
+  executor: text(),
+  startKey: text("start_key"),
+  heartbeatMs: integer("heartbeat_ms").notNull(),
+  graceMs: integer("grace_ms").notNull(),
+  startedAt: instant("started_at"),
+  lastHeartbeatAt: instant("last_heartbeat_at"),
+  progress: jsonb().$type<TaskProgress>(),
+  report: jsonb().$type<TaskReport>(),
+  reportHash: text("report_hash"),
+  reportedAt: instant("reported_at"),
+  lateEvidence: jsonb("late_evidence").$type<LateTaskEvidence>(),
+  lateAt: instant("late_at"),
 });
 
 export const transitions = holdpoint.table("transitions", {
@@ -309,22 +380,4 @@ export const callbacks = holdpoint.table("callbacks", {
   callId: uuid("call_id").notNull(),
   status: text().$type<"pending" | "settled" | "failed">().notNull(),
   receivedAt: instant("received_at").notNull(),
-});
-
-export const artifacts = holdpoint.table("artifacts", {
-  tenantId: tenantId(),
-  sha256: text().notNull(),
-  sizeBytes: integer("size_bytes").notNull(),
-  mediaType: text("media_type").notNull(),
-  content: text().notNull(),
-  createdAt: instant("created_at").notNull(),
-});
-
-export const idempotencyKeys = holdpoint.table("idempotency_keys", {
-  tenantId: tenantId(),
-  principal: text().notNull(),
-  key: text().notNull(),
-  requestHash: text("request_hash").notNull(),
-  runId: uuid("run_id").notNull(),
-  createdAt: instant("created_at").notNull(),
 });

@@ -1,6 +1,8 @@
 import type { RunState } from "@holdpoint/core";
+import { MOVES_ANNOUNCED } from "./announce.ts";
 import { KEPT, SAID, SETTLED, STEPPED } from "./append.ts";
 import { statement } from "./db.ts";
+import { TASKED } from "./task-writes.ts";
 
 // The columns that a transition sets from the reduced state, by what they hold.
 const INSTANTS = {
@@ -38,12 +40,26 @@ const SETS = [
 /**
  * Whom the rule of four eyes keeps from approving the request \`t\` of the moved run \`m\`: those it names, and whoever has
  * said anything of what the run's model was shown from the start. In a session that others have spoken in, or a run that
- * does another's again, that is more than who submitted this one.
+ * does another's again, that is more than who submitted this one; for what a schedule has started, whoever has said what
+ * that does; for a child run, whoever had spoken to the runs that it was started for, and whoever has edited what it was
+ * started with. A child that somebody has done again is a run of its own, and of the same line.
  */
 const EXCLUDED = `case when (t.terms->>'fourEyes')::boolean then array(
            select x.person from unnest(t.excluded) as x(person)
            union select g.author from holdpoint.messages g
              where g.session_id = m.session_id and g.role = 'user' and g.seq <= (m.run->>'input_seq')::int
+           union select g.author from holdpoint.runs p
+             join holdpoint.messages g on g.session_id = p.session_id and g.role = 'user'
+               and g.at <= (m.run->>'created_at')::timestamptz
+             where p.id in (select unnest(l.ancestors) from holdpoint.runs l where l.line = (m.run->>'line')::uuid)
+           union select p.edited_by from holdpoint.runs o
+             join holdpoint.approvals p on p.run_id = o.parent and p.call_id = o.parent_call
+               and p.edited_by is not null and p.state = 'spent'
+             where o.id in (select unnest(l.ancestors || l.id) from holdpoint.runs l
+               where l.line = (m.run->>'line')::uuid)
+           union select unnest(k.causes) from holdpoint.schedule_slots k
+             where k.session_id = m.session_id or k.session_id in (select o.session_id from holdpoint.runs l
+               join holdpoint.runs o on o.id = l.ancestors[1] where l.line = (m.run->>'line')::uuid)
            order by 1)
          else t.excluded end`;
 
@@ -122,10 +138,10 @@ const text = (lockOption: string): string => `
 with input as materialized (
   select * from jsonb_to_recordset($2::jsonb) as i(
     ord int, "runId" uuid, expected int, "stepSeq" int, "fenceOwner" uuid, "fenceEpoch" int, "notAfter" jsonb,
-    "actorKind" text, "actorId" text, reason text, next jsonb, takeovers int, "attemptDelta" int, log jsonb,
+    "actorKind" text, "actorId" text, reason text, next jsonb, takeovers int, "attemptDelta" int, "childDelta" int, "toldChildren" jsonb, result jsonb, "resultArtifact" text, log jsonb,
     "closesApprovals" boolean, "resumedFrom" jsonb, checkpoint jsonb, "currentStep" text, "progressMs" float8, facts jsonb, messages jsonb, steps jsonb,
     settles jsonb, "lookUps" jsonb, requests jsonb, approvals jsonb, decisions jsonb, artifacts jsonb, late jsonb,
-    callbacks jsonb)
+    callbacks jsonb, task jsonb)
 ),
 locked as materialized (
   select r.id from holdpoint.runs r join input i on i."runId" = r.id
@@ -137,11 +153,16 @@ moved as (
     version = r.version + jsonb_array_length(i.log),
     step_seq = r.step_seq + jsonb_array_length(i.steps),
     owner = (i.next->>'owner')::uuid,
+    epoch = r.epoch + coalesce(i.task ? 'begin', false)::int,
+    claimed_at = case when i.task ? 'begin' then holdpoint.clock() else r.claimed_at end,
     worked_ms = r.worked_ms + case when r.owner is not null and i.next->>'owner' is null
       then coalesce(extract(epoch from holdpoint.clock() - r.claimed_at) * 1000, 0) else 0 end,
     takeovers = coalesce(i.takeovers, r.takeovers),
     look_ups_over = (i.next->>'lookUpsOver')::boolean,
     open_attempts = r.open_attempts + i."attemptDelta",
+    live_children = r.live_children + i."childDelta",
+    result = coalesce(nullif(i.result, 'null'::jsonb), r.result),
+    result_artifact = coalesce(i."resultArtifact", r.result_artifact),
     external_ref = case when r.open_attempts + i."attemptDelta" > 0 then r.external_ref end,
     hold_seq = case
       when i.next->>'status' not like 'waiting_%'
@@ -164,7 +185,7 @@ moved as (
   returning i.ord, to_jsonb(r) as run, r.id as run_id, r.session_id, r.epoch, r.version, r.status, r.updated_at as at,
     r.step_seq - jsonb_array_length(i.steps) as step_seq_before, i.expected, i."actorKind", i."actorId", i.reason,
     i.log, i."closesApprovals", i."resumedFrom", i.facts, i.messages, i.steps, i.settles, i."lookUps", i.requests, i.approvals,
-    i.decisions, i.artifacts, i.late, i.callbacks
+    i.decisions, i.artifacts, i.late, i.callbacks, i.task, i."toldChildren"
 ),
 logged as (
   insert into holdpoint.transitions
@@ -178,6 +199,7 @@ arrived as (
   select $1::uuid, t.id, m.run_id, t.body, m.at
   from moved m cross join lateral jsonb_to_recordset(m.facts) as t(id uuid, body jsonb)
 ),
+${MOVES_ANNOUNCED},
 ${SAID},
 ${STEPPED},
 ${APPROVALS},
@@ -194,6 +216,12 @@ reported as (
   from moved m cross join lateral jsonb_to_recordset(m.late) as t("attemptId" uuid, evidence jsonb)
   where a.run_id = m.run_id and a.id = t."attemptId" and a.late_at is null
 ),
+-- The version of the parent pins which children were still to be counted.
+told as (
+  update holdpoint.runs c set told_parent_at = greatest(m.at, c.ended_at)
+  from moved m cross join lateral jsonb_array_elements_text(m."toldChildren") as t(id)
+  where c.id = t.id::uuid and c.parent = m.run_id and c.ended_at is not null and c.told_parent_at is null
+),
 called_back as (
   insert into holdpoint.callbacks (tenant_id, source, event_id, run_id, call_id, status, received_at)
   select $1::uuid, t.source, t."eventId", coalesce(t."runId", m.run_id), t."callId", t.status, m.at
@@ -201,6 +229,7 @@ called_back as (
   cross join lateral jsonb_to_recordset(m.callbacks)
     as t(source text, "eventId" text, "runId" uuid, "callId" uuid, status text)
 ),
+${TASKED},
 ${KEPT}
 select ord, run from moved`;
 

@@ -17,6 +17,7 @@ import type { Store } from "./db.ts";
 import { asError, execute, executeBatch, failureKind } from "./execute.ts";
 import { findRow } from "./find-row.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
+import type { TaskWrite } from "./task-writes.ts";
 import { READ_BACK, SKIPPING, WAITING } from "./transition-statement.ts";
 
 /** Something that is said in the run's session together with the transition. */
@@ -113,8 +114,16 @@ export interface Writes {
   readonly progressMs?: number;
   /** What a worker that was replaced reports about an attempt that somebody settled before. */
   readonly late?: readonly { readonly attemptId: string; readonly evidence: JsonValue }[];
+  /** The children whose ends this counts: one `child` fact each, and as of the row that was read not counted yet. */
+  readonly toldChildren?: readonly string[];
+  /** What a run brings home at its end, as stored values. */
+  readonly result?: JsonValue;
+  /** Where that is only its beginning: the hash of the artifact that has the whole, or `not_kept`. */
+  readonly resultArtifact?: string;
   /** What the other side reported by itself. */
   readonly callbacks?: readonly CallbackRecord[];
+  /** Who takes a task in hands, or what its executor says last. */
+  readonly task?: TaskWrite;
 }
 
 /** A report of the other side about an effect, stored once for each of its events. */
@@ -245,6 +254,9 @@ const NO_WRITES = {
   checkpoint: null,
   currentStep: null,
   progressMs: null,
+  result: null,
+  resultArtifact: null,
+  toldChildren: [],
   facts: [],
   messages: [],
   steps: [],
@@ -256,6 +268,7 @@ const NO_WRITES = {
   artifacts: [],
   late: [],
   callbacks: [],
+  task: null,
 } as const satisfies { readonly [Part in keyof Writes]-?: Writes[Part] | null };
 
 function inputOf(
@@ -285,6 +298,7 @@ function inputOf(
     // Steps reset them without a new version: a move that does not mean them must not bring back what it read.
     takeovers: reduced.state.takeovers === run.state.takeovers ? null : reduced.state.takeovers,
     attemptDelta: reduced.state.openAttempts - run.state.openAttempts,
+    childDelta: reduced.state.liveChildren - run.state.liveChildren,
     log: reduced.log,
     closesApprovals: reduced.closesApprovals,
     resumedFrom: reduced.state.pausedAt === null ? run.state.pausedAt : null,

@@ -3,6 +3,7 @@ import {
   type Claim,
   claimRuns,
   createSession,
+  type EffectStart,
   grantRoles,
   isUnloaded,
   type LoadedRun,
@@ -12,7 +13,6 @@ import {
   type Run,
   registerAgent,
   registerWorker,
-  type Start,
   type StepCommit,
   type Store,
   submitRun,
@@ -113,7 +113,7 @@ export function aReply(calls: readonly Call[], turn = 1): StepBody {
 
 /** What a commit of a test carries: a start is made under the policy that its run was loaded with. */
 export type Carried = Partial<Omit<StepCommit, "start">> & { readonly start?: PlannedStart | null };
-export type PlannedStart = Omit<Start, "policyRevision"> & { readonly policyRevision?: number };
+export type PlannedStart = Omit<EffectStart, "policyRevision"> & { readonly policyRevision?: number };
 
 /** A commit of the claimed run as it was loaded; `overrides` say what it carries. */
 export function aCommit(claimed: LoadedRun, { start = null, ...overrides }: Carried = {}): StepCommit {

@@ -8,6 +8,7 @@ import {
   type Hold,
   holdOf,
   type JsonValue,
+  type LostReason,
   type StepBody,
 } from "@holdpoint/core";
 import {
@@ -182,7 +183,7 @@ export async function anOpenEffect(
 }
 
 /** Loses a run and recovers it, as a sweep does in one statement. */
-export function lose(store: Store, run: Run, reason = "lease_expired"): Promise<Run> {
+export function lose(store: Store, run: Run, reason: LostReason = "lease_expired"): Promise<Run> {
   return moved(store, { run, actor: SWEEPER, events: [{ type: "OwnerGone", reason }, { type: "Recovered" }] });
 }
 

@@ -1,10 +1,14 @@
 import { type Call, operatorHold, type StepBody } from "@holdpoint/core";
+import { moveClock } from "@holdpoint/testkit";
 import { describe, expect, test } from "vitest";
 import {
   type CallbackResult,
   decideAsOperator,
   type ProviderCallback,
+  findRetentionDue,
+  findTombstones,
   recordCallback,
+  removeRuns,
   requestCancel,
   requestPause,
   resumeRun,
@@ -344,4 +348,24 @@ test("a callback whose answer was lost is stored, and known when it is sent agai
   expect(["accepted", "repeated"]).toContain(result.result);
   expect(await record(event)).toEqual({ result: "repeated" });
   expect(await stored(call.id)).toHaveLength(1);
+});
+
+test("a failure that is reported once the run is past its retention stands on its tombstone, once", async () => {
+  const { run, ref } = await anEndedEffect();
+  await moveClock(bench.url, 31 * 86_400_000);
+  try {
+    const { removed } = await removeRuns(bench.store, await findRetentionDue(bench.store, 100));
+    expect(removed.flatMap(({ runIds }) => runIds)).toContain(run.id);
+    expect(await record(callback(ref, { source: "somebody-else", status: "failed" }))).toEqual({ result: "not_found" });
+    const quiet = { result: "buried", runId: run.id, isNews: false };
+    expect(await record(callback(ref, { status: "settled" }))).toEqual(quiet);
+    expect(await findTombstones(bench.store, { externalRef: ref })).toMatchObject([{ effects: [{ failedAt: null }] }]);
+    const reports = await Promise.all([1, 2].map(() => record(callback(ref, { status: "failed" }))));
+    expect(reports).toHaveLength(2);
+    expect(reports).toEqual(expect.arrayContaining([quiet, { ...quiet, isNews: true }]));
+    const [tombstone] = await findTombstones(bench.store, { externalRef: ref });
+    expect(tombstone?.effects).toMatchObject([{ outcome: "succeeded", failedAt: expect.any(String) }]);
+  } finally {
+    await moveClock(bench.url, 0);
+  }
 });

@@ -362,3 +362,10 @@ test("a claim after a stop is only for a look-up", async () => {
     { result: "taken", started: false },
   ]);
 });
+
+test("a retry of a call of which a child has vanished is an order that the loop reads: nothing else starts it anew", async () => {
+  const run = await aHeldRun(bench.store, operatorHold("backing_missing", "call-1"));
+  expect(await decide(run, "retry")).toMatchObject({ result: "accepted" });
+  const { unread } = await reload(bench.store, run.id);
+  expect(unread.map(({ body }) => body)).toEqual([{ kind: "operator", choice: "retry", callId: "call-1" }]);
+});

@@ -1,7 +1,9 @@
 import { createTestDatabase } from "@holdpoint/testkit";
 import pg from "pg";
 import { expect, test } from "vitest";
-import { findViolations, newId, openStore } from "../src/index.ts";
+import { findViolations, newId, openStore, registerAgent, startNow } from "../src/index.ts";
+import { AGENT } from "./a-run.ts";
+import { aSchedule } from "./a-schedule.ts";
 import { anAskingRun, RUNS } from "./a-status.ts";
 
 type Status = keyof typeof RUNS;
@@ -37,6 +39,13 @@ const BROKEN: readonly (readonly [string, Status, string])[] = [
   ["waits_for_no_approval", "waiting_approval", "update holdpoint.approvals set state = 'expired' where run_id = $1"],
   ["waits_without_deadline", "lost", "update holdpoint.runs set wait_deadline = null where id = $1"],
   ["queued_without_since", "queued", "update holdpoint.runs set queued_since = null where id = $1"],
+  ["is_task_and_its_agent_is_not", "queued", "update holdpoint.runs set is_task = true where id = $1"],
+  ["task_in_hands_of_nobody", "running", "update holdpoint.runs set is_task = true where id = $1"],
+  [
+    "executor_of_no_task",
+    "running",
+    "update holdpoint.workers set kind = 'task' where id = (select owner from holdpoint.runs where id = $1)",
+  ],
   [
     "moved_after_its_end",
     "completed",
@@ -72,4 +81,16 @@ test("ended_with_unspent_approval is found", async () => {
   );
   await store.pool.query("update holdpoint.runs set status = 'failed', ended_at = updated_at where id = $1", [run.id]);
   expect(await findViolations(store)).toContainEqual({ rule: "ended_with_unspent_approval", runId: run.id });
+});
+
+test("slot_without_its_run is found", async () => {
+  await using database = await createTestDatabase();
+  await using store = openStore({ url: database.url });
+  await registerAgent(store, { ...AGENT, tools: [] });
+  await aSchedule(store, { name: "stale", slotAtMs: 0 });
+  const started = await startNow(store, { name: "stale", by: "olga" });
+  if (started.result !== "started") throw new Error(started.result);
+  expect(await findViolations(store)).toEqual([]);
+  await store.pool.query("update holdpoint.schedule_slots set session_id = $1", [newId()]);
+  expect(await findViolations(store)).toEqual([{ rule: "slot_without_its_run", runId: started.run.id }]);
 });

@@ -55,7 +55,7 @@ describe.skipIf(PROGRAM === undefined)("behind a pooler in transaction mode", ()
             ...(await claimAll(opened.store, { runIds: [id], workerId, progressMs: 60_000, mayTakeSuspect: true })),
           );
           await recordFact(opened.store, { runId: id, kind: "message", text: "well?", actor: ALICE });
-          expect(await renewLease(opened.store, workerId, 15_000)).toMatchObject({ renewed: true });
+          expect(await renewLease(opened.store, { workerId, leaseMs: 15_000 })).toMatchObject({ renewed: true });
         }
         return claimed;
       }),

@@ -45,7 +45,8 @@ test("of several moves one that the server refuses fails alone, with its error",
 test("of several lost runs one that cannot be moved keeps none of the others", async () => {
   const lost = [(await aClaimedRun(bench.store)).run, (await aClaimedRun(bench.store)).run];
   await refuse(lost[0]?.id ?? "");
-  const { moved, errors } = await loseAndRecover(bench.store, lost, { actor: SWEEPER, reason: "owner_gone" });
+  const losses = lost.map((run) => ({ run, reason: "lease_expired" as const }));
+  const { moved, errors } = await loseAndRecover(bench.store, losses, SWEEPER);
   expect(moved.map(({ id }) => id)).toEqual([lost[1]?.id]);
   expect(errors).toMatchObject([{ message: BROKEN }]);
 });

@@ -19,11 +19,13 @@ import {
   renewLease,
   requestCancel,
   type Store,
+  stoppingMove,
   submitRun,
   transition,
   transitionOne,
 } from "../src/index.ts";
 import { openGate } from "./a-gate.ts";
+import { aChildrenStart, aParentCall, aPlanning, startCommit } from "./a-parent.ts";
 import {
   AGENT,
   ALICE,
@@ -40,9 +42,11 @@ import {
 } from "./a-run.ts";
 import { aClaimedRun, aHeldRun, anAskingRun, aPlannedRun, lose, ownerOf, QUESTION, RUNS, reload } from "./a-status.ts";
 import { deadlocksOf, reachesWait, useBench } from "./a-store.ts";
+import { watched } from "./watched.ts";
 
 const bench = useBench();
 
+const GONE = { graceMs: 0, limit: 10, sweeper: "sweeper-1" };
 const LOSS: readonly RunEvent[] = [{ type: "OwnerGone", reason: "lease_expired" }, { type: "Recovered" }];
 
 function claiming(workerId: string, runId: string): Claim {
@@ -70,21 +74,26 @@ async function whileWorkerHeld<T>(workerId: string, verb: (store: Store) => Prom
 test("a renewal that waits while its worker is declared gone is refused", async () => {
   const workerId = await aWorker(bench.store, -60_000);
   const gone = "update holdpoint.workers set gone_at = holdpoint.clock(), gone_reason = 'lease_expired' where id = $1";
-  expect(await whileWorkerHeld(workerId, (store) => renewLease(store, workerId, 15_000), gone)).toEqual({
+  expect(await whileWorkerHeld(workerId, (store) => renewLease(store, { workerId, leaseMs: 15_000 }), gone)).toEqual({
     renewed: false,
   });
 });
 
 test("a worker whose renewal is under way is not declared gone", async () => {
+  await watched(bench.store);
   const workerId = await aWorker(bench.store, -60_000);
   await bench.sql("begin");
   await bench.sql("update holdpoint.workers set lease_until = holdpoint.clock() + interval '15 s' where id = $1", [
     workerId,
   ]);
-  expect(await markGone(bench.store, 0, 10)).toEqual([]);
+  expect((await markGone(bench.store, GONE)).gone).toEqual([]);
   await bench.sql("commit");
-  expect(await markGone(bench.store, 0, 10)).toEqual([]);
-  expect(await renewLease(bench.store, workerId, 15_000)).toEqual({ renewed: true, stop: [] });
+  expect((await markGone(bench.store, GONE)).gone).toEqual([]);
+  expect(await renewLease(bench.store, { workerId, leaseMs: 15_000 })).toEqual({
+    renewed: true,
+    stop: [],
+    drain: null,
+  });
 });
 
 test("a claim whose snapshot is older than a fact loads the run again and misses nothing", async () => {
@@ -335,25 +344,22 @@ test("two live retries of one line at once: one is submitted, the other refused"
   expect(results.map(({ result }) => result).sort()).toEqual(["line_is_live", "submitted"]);
 });
 
-test("a child that is created while its parent's cancel commits is found by the cascade", async () => {
-  const parent = await aClaimedRun(bench.store);
-  const child = await aRun(bench.store, { sessionId: parent.run.sessionId });
-  await bench.whileHeld(
-    parent.run.id,
-    (store) => requestCancel(store, { runId: parent.run.id, actor: ALICE, reason: null }),
-    (holder) => holder.query("update holdpoint.runs set parent = $1 where id = $2", [parent.run.id, child.id]),
+test("a child that is started while its parent's cancel waits is found by the cascade", async () => {
+  const call = aParentCall();
+  const planning = await aPlanning(bench.store, call);
+  const start = aChildrenStart(planning, call, { count: 1 });
+  await bench.inOrder(
+    planning.run.id,
+    (store) => commitSteps(store, [startCommit(planning, start)]),
+    (store) => requestCancel(store, { runId: planning.run.id, actor: ALICE, reason: null }),
   );
   const missed = await findMissedByCascade(bench.store, 10);
-  expect(missed.map(({ run }) => run.id)).toEqual([child.id]);
+  expect(missed.map(({ run }) => run.id)).toEqual(start.children.map(({ id }) => id));
   await transition(
     bench.store,
-    missed.map(({ run }) => ({
-      run,
-      actor: { kind: "parent", id: parent.run.id },
-      events: [{ type: "CancelRequested", reason: "parent_cancelled" }],
-    })),
+    missed.map(({ run }) => stoppingMove(run, "parent_cancelled")),
   );
-  expect((await reload(bench.store, child.id)).run.state).toMatchObject({ status: "cancelled" });
+  expect((await reload(bench.store, missed[0]?.run.id ?? "")).run.state).toMatchObject({ status: "cancelled" });
   expect(await findMissedByCascade(bench.store, 10)).toEqual([]);
 });
 

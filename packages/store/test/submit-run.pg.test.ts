@@ -201,7 +201,7 @@ test("a session and the agents are found as they were stored", async () => {
   ];
   await registerAgent(bench.store, { name: "zebra", version: "1", tools });
   expect((await listAgents(bench.store)).filter(({ name }) => name === "zebra")).toEqual([
-    { name: "zebra", version: "1", tools },
+    { name: "zebra", version: "1", tools, kind: "agent", inputSchema: null, task: null },
   ]);
 });
 

@@ -11,7 +11,6 @@ import {
   findUnclaimed,
   findWedged,
   markExited,
-  markGone,
   type Run,
   recordRefusal,
   renewLease,
@@ -53,36 +52,9 @@ test("a renewal extends the lease and lists the runs that are to stop", async ()
   for (const { id } of [stopped, paused, other]) await claim(bench.store, id, workerId);
   await requestCancel(bench.store, { runId: stopped.id, actor: ALICE, reason: null });
   await requestPause(bench.store, { runId: paused.id, actor: OPERATOR });
-  const renewal = await renewLease(bench.store, workerId, 15_000);
+  const renewal = await renewLease(bench.store, { workerId, leaseMs: 15_000 });
   if (!renewal.renewed) throw new Error("not renewed");
   expect([...renewal.stop].sort()).toEqual([stopped.id, paused.id].sort());
-});
-
-test("a worker is gone only after its lease and the grace, once and for all", async () => {
-  const workerId = await aWorker(bench.store, 15_000);
-  await moveClock(bench.url, 16_000);
-  expect(await markGone(bench.store, 5_000, 10)).not.toContain(workerId);
-  await moveClock(bench.url, 21_000);
-  expect(await markGone(bench.store, 5_000, 10)).toContain(workerId);
-  expect(await markGone(bench.store, 5_000, 10)).toEqual([]);
-  await moveClock(bench.url, 0);
-  expect(await renewLease(bench.store, workerId, 15_000)).toEqual({ renewed: false });
-  expect(await gone(workerId)).toEqual([{ gone_reason: "lease_expired" }]);
-});
-
-test("a worker that renews in time is never gone", async () => {
-  const workerId = await aWorker(bench.store, 15_000);
-  for (const ms of [10_000, 20_000, 30_000]) {
-    await moveClock(bench.url, ms);
-    expect(await renewLease(bench.store, workerId, 15_000)).toMatchObject({ renewed: true });
-    expect(await markGone(bench.store, 0, 10)).not.toContain(workerId);
-  }
-});
-
-test("markGone takes no more than its limit", async () => {
-  for (let n = 0; n < 3; n += 1) await aWorker(bench.store, -MINUTE_MS);
-  expect(await markGone(bench.store, 0, 2)).toHaveLength(2);
-  expect(await markGone(bench.store, 0, 2)).toHaveLength(1);
 });
 
 test("why a worker is gone is what was said first", async () => {

@@ -25,7 +25,7 @@ export async function checkStore(store: Store): Promise<StoreCheck> {
 const JOURNAL = fileURLToPath(new URL("../../migrations/meta/_journal.json", import.meta.url));
 
 /** The instant by which the migrator names the newest migration that this program knows. */
-function newestMigration(): number {
+export function newestMigration(): number {
   // Written by the migration tool in this form.
   const { entries } = JSON.parse(readFileSync(JOURNAL, "utf8")) as { entries: readonly { when: number }[] };
   return Math.max(...entries.map(({ when }) => when));

@@ -1,8 +1,19 @@
 import type { Status } from "@holdpoint/core";
-import { and, desc, eq, inArray, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, lt, or, type SQL, sql } from "drizzle-orm";
+import type { AgentKind } from "../agents.ts";
 import type { Store } from "../db.ts";
 import { type Run, type RunJson, runOf } from "../run.ts";
 import { approvals, attempts, calls, runs, transitions, workers } from "../schema.ts";
+import {
+  AGENT_KIND,
+  AWAITED,
+  type AwaitedChildren,
+  BLOCKED_BY,
+  type BlockedChild,
+  NOT_STOPPED,
+  PARENT_TOOL,
+  type UnstoppedRun,
+} from "./family.ts";
 import { idCursor, isPast, msOf, type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 
 /** Who may decide a request: anybody in one of the roles or named, and not excluded. */
@@ -42,6 +53,16 @@ export interface RunView {
   readonly lineLive: boolean;
   /** The approval requests that nobody has decided yet. */
   readonly pending: readonly Approvers[];
+  /** Who works on the runs of its agent. */
+  readonly agentKind: AgentKind;
+  /** The tool of its parent's call that started it; null for one that has no parent. */
+  readonly parentTool: string | null;
+  /** Of a run that waits for children: those that have not ended by now. */
+  readonly awaited: AwaitedChildren | null;
+  /** Of a run that waits for an operator since children of a call are blocked: the first ten of these. */
+  readonly blockedBy: readonly BlockedChild[];
+  /** Of a run that is being stopped: the first ten below it that have not stopped yet. */
+  readonly notStopped: readonly UnstoppedRun[];
 }
 
 /** Which runs are wanted; what is left out does not matter. */
@@ -53,6 +74,8 @@ export interface RunFilter {
   readonly agentName?: string;
   readonly agentVersion?: string;
   readonly sessionId?: string;
+  /** The run that has started them. */
+  readonly parent?: string;
   /** Any name that an effect of the run has outside. */
   readonly externalRef?: string;
   /** The id that is sent with each attempt of one of the run's calls. */
@@ -72,6 +95,22 @@ export async function listRuns(store: Store, filter: RunFilter, page: PageReques
   const rows = await select(store)
     .where(and(eq(runs.tenantId, store.tenantId), after(page), ...conditions(filter)))
     .orderBy(desc(runs.id))
+    .limit(rowsFor(page));
+  return pageOf(rows.map(viewOf), page, ({ run }) => run.id);
+}
+
+/** The runs that a run has started, the oldest first. */
+export async function listChildren(store: Store, parentId: string, page: PageRequest): Promise<Page<RunView>> {
+  const cursor = page.after === null ? undefined : idCursor(page.after);
+  const rows = await select(store)
+    .where(
+      and(
+        eq(runs.tenantId, store.tenantId),
+        eq(runs.parent, parentId),
+        cursor === null ? sql`false` : cursor === undefined ? undefined : gt(runs.id, cursor),
+      ),
+    )
+    .orderBy(asc(runs.id))
     .limit(rowsFor(page));
   return pageOf(rows.map(viewOf), page, ({ run }) => run.id);
 }
@@ -126,6 +165,11 @@ function select(store: Store) {
       workedMs: WORKED_MS,
       lineLive: LINE_LIVE,
       pending: PENDING,
+      agentKind: AGENT_KIND,
+      parentTool: PARENT_TOOL,
+      awaited: AWAITED,
+      blockedBy: BLOCKED_BY,
+      notStopped: NOT_STOPPED,
     })
     .from(runs)
     .leftJoin(workers, eq(workers.id, runs.owner))
@@ -137,7 +181,7 @@ type Row = Awaited<ReturnType<typeof select>>[number];
 function viewOf(row: Row): RunView {
   const run = runOf(row.run);
   const { at, ...moved } = row.movedBy;
-  const { host, pid, leaseUntil } = row;
+  const { host, pid, leaseUntil, lineLive, pending, agentKind, parentTool, awaited, blockedBy, notStopped } = row;
   const known = run.state.owner !== null && host !== null && pid !== null && leaseUntil !== null;
   return {
     run,
@@ -145,8 +189,13 @@ function viewOf(row: Row): RunView {
     movedBy: { ...moved, atMs: Date.parse(at) },
     overdue: row.overdue,
     workedMs: Number(row.workedMs),
-    lineLive: row.lineLive,
-    pending: row.pending,
+    lineLive,
+    pending,
+    agentKind,
+    parentTool,
+    awaited,
+    blockedBy,
+    notStopped,
   };
 }
 
@@ -170,6 +219,7 @@ function conditions(filter: RunFilter): readonly (SQL | undefined)[] {
     given(filter.agentName, (value) => eq(runs.agentName, value)),
     given(filter.agentVersion, (value) => eq(runs.agentVersion, value)),
     given(filter.sessionId, (value) => eq(runs.sessionId, value)),
+    given(filter.parent, (value) => eq(runs.parent, value)),
     given(filter.externalRef, isKnownAs),
     given(filter.operationId, hasOperation),
     given(filter.visibleTo, isVisibleTo),

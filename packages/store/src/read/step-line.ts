@@ -10,10 +10,16 @@ export function stepLine(step: StepInShort, tool: string | null): string {
   switch (step.kind) {
     case "model_reply":
       return `model turn ${step.turn}: ${asked(step.callIds.length)}`;
+    case "nodes_started":
+      return `turn ${step.turn}: ${step.nodes.map(({ node, settled }) => (settled === null ? `${node} starts` : `${node} is ${settled.state.replaceAll("_", " ")}`)).join(", ")}`;
     case "model_failed":
       return `model request failed (${step.errorClass}, ${step.code})`;
     case "intent":
       return `${name}: attempt ${step.attempt} starts`;
+    case "timer_set":
+      return `${name}: its timer is set`;
+    case "children_started":
+      return `${name}: ${step.ordinals.length} of ${step.total} child runs started${step.try === 1 ? "" : ` (try ${step.try})`}`;
     case "call_failed":
       return `${name}: attempt ${step.attempt} failed (${step.errorClass}, ${step.code})`;
     case "did_not_happen":
