@@ -2,8 +2,9 @@ import { backoffMs, type Next, type StepBody } from "@holdpoint/core";
 import { callModel, type ModelAnswer } from "./call-model.ts";
 import { answerOfFailure, reportWith } from "./call-service.ts";
 import { decode } from "./codec.ts";
-import type { CompletedCall } from "./define-agent.ts";
+import { type CompletedCall, modelAgent } from "./define-agent.ts";
 import type { ServiceTrouble } from "./execute-call.ts";
+import { instructionsFor } from "./instructions.ts";
 import { judgeCalls } from "./judge-calls.ts";
 import type { Stored } from "./owned-run.ts";
 import { buildPrompt } from "./prompt.ts";
@@ -14,9 +15,11 @@ const MODEL_BACKOFF = { firstMs: 1_000, capMs: 60_000 };
 /** Asks the model for one turn and commits its reply together with the calls that it asks for. */
 export async function actOnModel(act: Act, { turn, service }: Pick<CallModel, "turn" | "service">): Promise<Stored> {
   const { context, run, stop } = act;
-  const { agent, log } = context;
+  const { log } = context;
+  const agent = modelAgent(context.agent);
   const startedMs = context.clock.monotonicMs();
-  const answer = await callModel(agent, buildPrompt(run.view), stop);
+  const told = { ...agent, instructions: instructionsFor(agent, run.view) };
+  const answer = await callModel(told, buildPrompt(run.view), stop);
   if (answer.kind === "aborted") return run.reload();
   const durationMs = Math.round(context.clock.monotonicMs() - startedMs);
   const currentStep = `model turn ${turn}`;
@@ -59,7 +62,8 @@ function troubleOf({ errorClass, code, retryAfterMs }: Failed): ServiceTrouble |
   return errorClass === "transient" && code !== "empty_reply" ? { reason: "unavailable", retryAfterMs } : null;
 }
 
-function completedCalls({ view }: Act["run"]): readonly CompletedCall[] {
+/** The results of a run's calls so far, as its agent sees them. */
+export function completedCalls({ view }: Act["run"]): readonly CompletedCall[] {
   const tools = new Map(view.calls.map((call) => [call.id, call.tool]));
   return view.steps.flatMap(({ body }) => {
     const tool = body.kind === "tool_result" ? tools.get(body.callId) : undefined;

@@ -1,9 +1,9 @@
-import { type Call, type Hold, type JsonValue, type Next, operatorHold, pollDelayMs } from "@holdpoint/core";
+import { bothHolds, type Call, type Hold, type JsonValue, type Next, operatorHold, pollDelayMs } from "@holdpoint/core";
 import { type Artifact, failureKind } from "@holdpoint/store";
 import { passThen, reportWith, waitForService } from "./call-service.ts";
 import type { Tool } from "./define-tool.ts";
 import { type Polled, pollSettlement } from "./execute-call.ts";
-import { failureOutput, storeOutput } from "./output.ts";
+import { failureOutput, storeOutput, type Whole, withoutWhole } from "./output.ts";
 import type { OwnedRun, Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
 
@@ -44,12 +44,13 @@ function storePolled(act: Act, next: Poll, { answer, trouble }: Polled): Promise
   if (answer.answer === "failed") return commitResult(act, call, { result: "failed", output: failureOutput(answer) });
   // Whatever else a tool may say in place of it: nothing is done that is not said to be.
   if (answer.answer !== "settled") return holdUntilPoll(act, next, trouble?.retryAfterMs ?? 0);
-  const { output, artifacts, withoutArtifacts } = storeOutput(answer.output);
+  const kept = storeOutput(answer.output);
+  const { output, artifacts, whole, withoutArtifacts } = kept;
   const result = "succeeded";
-  return commitResult(act, call, { result, output, artifacts }).catch((error) => {
+  return commitResult(act, call, { result, output, artifacts, whole }).catch((error) => {
     // How it settled never goes lost for what belongs to it.
     if (artifacts.length === 0 || failureKind(error) !== "data") throw error;
-    return commitResult(act, call, { result, output: withoutArtifacts });
+    return commitResult(act, call, { result, output: withoutArtifacts, whole: withoutWhole(kept) });
   });
 }
 
@@ -60,14 +61,16 @@ function commitResult(
     result,
     output,
     artifacts = [],
+    whole = {},
   }: {
     readonly result: "succeeded" | "failed";
     readonly output: JsonValue;
     readonly artifacts?: readonly Artifact[];
+    readonly whole?: Whole;
   },
 ): Promise<Stored> {
   return run.commit({
-    steps: [{ kind: "tool_result", callId: call.id, result, output }],
+    steps: [{ kind: "tool_result", callId: call.id, result, output, ...whole }],
     artifacts,
     currentStep: call.tool,
     progress: true,
@@ -75,14 +78,15 @@ function commitResult(
 }
 
 /** @param leastMs what the other side asks to wait. */
-function holdUntilPoll({ run }: Act, { call, sinceMs }: Poll, leastMs = 0): Promise<Stored> {
+function holdUntilPoll({ run }: Act, { call, sinceMs, beside }: Poll, leastMs = 0): Promise<Stored> {
   const everyMs = call.effect.kind === "effect" ? (call.effect.settlement?.everyMs ?? 0) : 0;
-  const hold: Hold = {
+  const own: Hold = {
     kind: "dependency",
     waitingFor: { kind: "callback", principal: call.service, subject: call.id, reason: "settlement_pending" },
     deadline: { inMs: Math.max(leastMs, pollDelayMs(Math.max(0, run.nowMs - sinceMs), everyMs)) },
     onDeadline: "continue",
   };
+  const hold = beside === undefined ? own : bothHolds(own, beside, run.nowMs);
   return run.move([{ type: "Held", hold }], { currentStep: call.tool }, hold.waitingFor.reason);
 }
 

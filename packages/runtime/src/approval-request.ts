@@ -3,7 +3,7 @@ import { canonicalJson, present } from "@holdpoint/core";
 import { type ApprovalRequest, type LoadedRun, newId } from "@holdpoint/store";
 import { z } from "zod";
 import { toPlain } from "./codec.ts";
-import type { Agent } from "./define-agent.ts";
+import type { Runnable } from "./define-agent.ts";
 import type { Tool } from "./define-tool.ts";
 import { misfitOf } from "./judge-calls.ts";
 
@@ -14,8 +14,8 @@ const NOT_SHOWN = "[not shown: the agent has no such tool any more]";
 
 /** A request with all that whoever decides it needs to see. */
 export function approvalRequest(
-  view: Pick<LoadedRun, "run" | "steps" | "calls">,
-  { call, approval, editedBy, agent }: RequestedApproval & { readonly agent: Agent },
+  view: Pick<LoadedRun, "run" | "steps" | "calls" | "memories">,
+  { call, approval, editedBy, agent }: RequestedApproval & { readonly agent: Pick<Runnable, "tools" | "memories"> },
 ): ApprovalRequest {
   const tool = agent.tools.get(call.tool);
   const nothing = { redact: [], amount: null, risk: null };
@@ -36,7 +36,7 @@ export function approvalRequest(
       evidence: [...evidenceOf(view), ...(tool === undefined || editedBy === null ? [] : misfits(tool, call))],
       editSchema: isEditable && approval.decisions.includes("approve_with_edits") ? inputSchemaOf(tool.input) : null,
     },
-    excluded: approval.fourEyes ? causesOf(view) : [],
+    excluded: approval.fourEyes ? causesOf(view, agent) : [],
     editedBy,
     approval: null,
   };
@@ -46,10 +46,14 @@ function withoutEdits(approval: ApprovalRule): ApprovalRule {
   return { ...approval, decisions: approval.decisions.filter((kind) => kind !== "approve_with_edits") };
 }
 
-/** Everybody who has caused the run's calls: who asked for it, who submitted it, who has told it something since. */
-function causesOf({ run, steps }: Pick<LoadedRun, "run" | "steps">): readonly string[] {
+/** Everybody who has caused the run's calls: who asked for it or submitted it, who has told it something since, or before as a memory. */
+function causesOf(
+  { run, steps, memories }: Pick<LoadedRun, "run" | "steps" | "memories">,
+  agent: Pick<Runnable, "memories">,
+): readonly string[] {
   const said = steps.flatMap(({ body }) => (body.kind === "message" ? [body.from] : []));
-  return [...new Set([run.requester, run.submittedBy, ...said])];
+  const kept = agent.memories ? memories.map(({ createdBy }) => createdBy) : [];
+  return [...new Set([run.requester, run.submittedBy, ...said, ...kept])];
 }
 
 function reasonOf({ steps }: Pick<LoadedRun, "steps">, turn: number): string | null {

@@ -1,9 +1,9 @@
 import { backoffMs, type Call, type JsonValue, type StepBody } from "@holdpoint/core";
 import type { Artifact, Settle } from "@holdpoint/store";
 import type { Storable } from "./codec.ts";
-import type { Tool } from "./define-tool.ts";
+import type { Tool, ToolOutcome } from "./define-tool.ts";
 import type { LateOutcome } from "./execute-call.ts";
-import { failureOutput, storeOutput } from "./output.ts";
+import { failureOutput, storeOutput, type Whole, withoutWhole } from "./output.ts";
 
 const CALL_BACKOFF_CAP_MS = 60_000;
 
@@ -33,7 +33,9 @@ export function conclude(outcome: LateOutcome, tried: Tried): Concluded {
   }
   const { code, errorClass } = outcome;
   const settle = { outcome: "failed", errorClass, errorCode: code } as const;
-  const body = isPassing(outcome) ? failedBody(outcome, tried) : resultOf(tried.call, "failed", failureOutput(outcome));
+  const body = isPassing(outcome)
+    ? failedBody(outcome, tried)
+    : resultOf(tried.call, "failed", { output: failureOutput(outcome) });
   const concluded = { body, settle, artifacts: [] };
   return { ...concluded, spare: concluded };
 }
@@ -44,14 +46,16 @@ export function concludeDone(
   { call, tool, settle }: Pick<Tried, "call" | "tool"> & { readonly settle: Concluded["settle"] },
 ): Concluded {
   const isAccepted = call.effect.kind === "effect" && tool.isPending(raw);
-  const { output, artifacts, withoutArtifacts } = storeOutput(raw);
-  const body = (kept: JsonValue): OutcomeBody =>
-    isAccepted ? { kind: "effect_pending", callId: call.id, output: kept } : resultOf(call, "succeeded", kept);
+  const stored = storeOutput(raw);
+  const body = (output: JsonValue, whole: Whole): OutcomeBody =>
+    isAccepted
+      ? { kind: "effect_pending", callId: call.id, output }
+      : resultOf(call, tool.outcome(raw), { output, ...whole });
   return {
-    body: body(output),
+    body: body(stored.output, stored.whole),
     settle,
-    artifacts,
-    spare: { body: body(withoutArtifacts), settle: { ...settle }, artifacts: [] },
+    artifacts: stored.artifacts,
+    spare: { body: body(stored.withoutArtifacts, withoutWhole(stored)), settle: { ...settle }, artifacts: [] },
   };
 }
 
@@ -60,8 +64,12 @@ export function isPassing({ errorClass }: Extract<LateOutcome, { kind: "failed" 
   return errorClass === "transient" || errorClass === "throttled";
 }
 
-function resultOf(call: Call, result: "succeeded" | "failed", output: JsonValue): OutcomeBody {
-  return { kind: "tool_result", callId: call.id, result, output };
+function resultOf(
+  { id: callId }: Call,
+  result: ToolOutcome | "failed",
+  brought: Whole & { readonly output: JsonValue },
+): OutcomeBody {
+  return { kind: "tool_result", callId, result, ...brought };
 }
 
 function failedBody(

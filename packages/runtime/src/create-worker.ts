@@ -1,20 +1,26 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { JsonObject } from "@holdpoint/core";
 import type { AgentWakeUp, Consumer, Publisher, QueueConnection } from "@holdpoint/queue";
 import { openConsumer, openPublisher } from "@holdpoint/queue";
 import {
+  findWakeable,
   newId,
   openCommitGroup,
   type RegisteredTool,
+  type Run,
   registerAgent,
+  registerTask,
   registerWorker,
   retireWorker,
   type Store,
+  tellParents,
 } from "@holdpoint/store";
 import { inputSchemaOf } from "./approval-request.ts";
 import { openClaimGroup } from "./claim-group.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import type { Agent } from "./define-agent.ts";
+import type { Runnable } from "./define-agent.ts";
+import type { Task } from "./define-task.ts";
 import { keepLease, type Lease } from "./lease.ts";
 import type { Log } from "./log.ts";
 import { openServiceBoard } from "./service-board.ts";
@@ -24,7 +30,9 @@ import { progressMs, workRun } from "./work-run.ts";
 export interface WorkerOptions {
   readonly store: Store;
   readonly queue: QueueConnection;
-  readonly agents: readonly Agent[];
+  readonly agents: readonly Runnable[];
+  /** Tasks that its agents start, to be made known: they are worked on elsewhere. */
+  readonly tasks?: readonly Task[];
   /** How many runs this process works on at once. */
   readonly slots: number;
   /** How long the process may work without a renewal, in milliseconds. */
@@ -42,6 +50,10 @@ export interface Worker {
   readonly id: string;
   /** Resolves when the lease is over: the process has to end and come back under a new id. */
   readonly lost: Promise<void>;
+  /** Resolves when an operator asks it to drain, which is for whoever runs it to do. */
+  readonly drainRequested: Promise<void>;
+  /** Whether no other process is to be started in the place of this one. */
+  staysDown(): boolean;
   /** Runs that are being worked on at this moment. */
   readonly active: number;
   /** Whether the lease is valid and the fetch loop turns. */
@@ -60,7 +72,15 @@ const FETCH_LIMIT_MS = 30_000;
 /** Registers the agents and this worker, and starts taking wake-ups. */
 export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const { store, queue, agents, slots, log, clock = systemClock, workerId = newId() } = options;
-  for (const agent of agents) await registerAgent(store, { ...refOf(agent), tools: describeTools(agent) });
+  for (const agent of agents) {
+    await registerAgent(store, {
+      ...refOf(agent),
+      kind: agent.kind,
+      tools: describeTools(agent),
+      inputSchema: inputOf(agent),
+    });
+  }
+  for (const task of options.tasks ?? []) await makeKnown(store, task);
   const begunAtMs = clock.monotonicMs();
   const registration = { id: workerId, host: hostname(), pid: process.pid, agents: agents.map(refOf), slots };
   await registerWorker(store, { ...registration, leaseMs: options.leaseMs });
@@ -87,12 +107,20 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   return {
     id: workerId,
     lost,
+    drainRequested: lease.drainRequested,
+    staysDown: lease.staysDown,
     get active() {
       return desk.active();
     },
     isHealthy: () => lease.isValid() && !consumer.health().stopped && consumer.health().sinceFetchMs < FETCH_LIMIT_MS,
     drain: (drainMs) => drain({ consumer, publisher, draining, drained, desk, lease, store, workerId, log, drainMs }),
   };
+}
+
+async function makeKnown(store: Store, task: Task): Promise<void> {
+  const { name, version, terms } = task;
+  if (await registerTask(store, task, terms)) return;
+  throw new Error(`${name}@${version} is known as what workers do. Define the task under another name or version.`);
 }
 
 interface Desk {
@@ -115,7 +143,7 @@ interface DeskOptions extends Omit<WorkerOptions, "queue"> {
 
 /** Where wake-ups become work: claim, work, and a wake-up for whoever goes on. A wake-up itself carries no authority. */
 function openDesk(options: DeskOptions): Desk {
-  const { store, agents, lease, publisher, draining } = options;
+  const { store, agents, lease, draining } = options;
   const byName = new Map(agents.map((agent) => [keyOf(agent), agent]));
   const group = openCommitGroup(store);
   const longestMs = Math.max(...agents.map((agent) => progressMs({ agent })));
@@ -130,11 +158,9 @@ function openDesk(options: DeskOptions): Desk {
     const claimed = await claims.claim(wakeUp.runId);
     if (claimed === null) return;
     try {
-      const worked = await workRun({ ...options, group, agent, services, stragglers }, claimed.loaded);
-      if (worked.result === "given" && worked.run.state.status === "queued") {
-        const { id: runId, version } = worked.run;
-        await publisher.publish([{ agent, runId, version }]);
-      }
+      const announce = (wakeUps: readonly AgentWakeUp[]) => wakeOurs(options, wakeUps);
+      const worked = await workRun({ ...options, group, agent, services, stragglers, announce }, claimed.loaded);
+      if (worked.result === "given") await passOn(options, worked.run);
     } finally {
       claimed.end();
     }
@@ -149,6 +175,33 @@ function openDesk(options: DeskOptions): Desk {
     idle: async () => void (await Promise.allSettled(working)),
     quiet: () => stragglers.idle(),
   };
+}
+
+/** Wakes workers for runs that were started; nobody for those that are worked on elsewhere. What fails here the sweeper does. */
+async function wakeOurs({ store, publisher, log }: DeskOptions, wakeUps: readonly AgentWakeUp[]): Promise<void> {
+  const runIds = wakeUps.map(({ runId }) => runId);
+  const ours = await findWakeable(store, runIds).catch((error: unknown) => {
+    warn(log, "run.not_announced", error);
+    return [];
+  });
+  if (ours.length > 0) await publisher.publish(ours);
+}
+
+/** Tells whoever goes on after this run was given back: its next worker, or the one that has started it. */
+async function passOn({ store, publisher, workerId, log }: DeskOptions, run: Run): Promise<void> {
+  let ready = [run];
+  if (run.parent !== null && run.state.endedAt !== null) {
+    // What fails here the sweeper does.
+    const told = await tellParents(store, [run.id], { kind: "worker", id: workerId }).catch((error: unknown) => {
+      warn(log, "parent.not_told", error);
+      return { moved: [] };
+    });
+    ready = [...told.moved];
+  }
+  const wakeUps = ready
+    .filter(({ state }) => state.status === "queued")
+    .map(({ id: runId, version, agent }) => ({ agent, runId, version }));
+  if (wakeUps.length > 0) await publisher.publish(wakeUps);
 }
 
 async function drain(parts: {
@@ -186,7 +239,7 @@ async function closePublisher(publisher: Publisher): Promise<void> {
   await publisher[Symbol.asyncDispose]();
 }
 
-function refOf({ name, version }: Agent): { name: string; version: string } {
+function refOf({ name, version }: Runnable): { name: string; version: string } {
   return { name, version };
 }
 
@@ -194,7 +247,17 @@ function keyOf({ name, version }: { readonly name: string; readonly version: str
   return `${name}@${version}`;
 }
 
-function describeTools(agent: Agent): readonly RegisteredTool[] {
+/** What the runs of a workflow are given, as JSON schema; null where JSON schema can't say it: the worker checks it. */
+function inputOf(agent: Runnable): JsonObject | null {
+  if (agent.kind !== "workflow") return null;
+  try {
+    return inputSchemaOf(agent.workflow.input);
+  } catch {
+    return null; // zod's word for a type that JSON schema does not have
+  }
+}
+
+function describeTools(agent: Runnable): readonly RegisteredTool[] {
   return [...agent.tools.values()].map(({ name, description, effect, input, rules, presentation }) => ({
     name,
     description,

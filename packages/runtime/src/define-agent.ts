@@ -1,5 +1,14 @@
-import type { AgentRef, Limits, Outcome, Price, ResultKind } from "@holdpoint/core";
+import {
+  AGENT_NAME,
+  AGENT_VERSION,
+  type AgentRef,
+  type Limits,
+  type Outcome,
+  type Price,
+  type ResultKind,
+} from "@holdpoint/core";
 import type { LanguageModel } from "ai";
+import type { WorkflowAgent } from "./bind-workflow.ts";
 import type { Storable } from "./codec.ts";
 import { DEFAULT_THROTTLED_FOR_MS, type Tool } from "./define-tool.ts";
 import { LONGEST_TIMEOUT_MS, MOST_RETRIES, wholeNumbers } from "./whole-numbers.ts";
@@ -26,6 +35,8 @@ export interface AgentDefinition {
    * requester. A model that stops asking for tools has not thereby completed.
    */
   readonly complete: (reply: string, results: readonly CompletedCall[]) => Outcome | null;
+  /** What a run brings home, for whoever started it; by default its last reply. */
+  readonly result?: (reply: string, results: readonly CompletedCall[]) => Storable;
   /** What a `blocked` outcome leads to: an operator is asked (the default), or the run ends. */
   readonly onBlocked?: "operator" | "end";
   /** What a run may use before an operator is asked. Costs are limited only where `price` is known. */
@@ -41,13 +52,17 @@ export interface AgentDefinition {
   readonly modelThrottledForMs?: number;
   /** The service behind the model, whose limiter is shared; by default its provider and name. */
   readonly modelService?: string;
+  /** Whether its model is told what people have kept of the requester from other conversations; false by default. */
+  readonly memories?: boolean;
 }
 
 export interface Agent extends AgentRef {
+  readonly kind: "agent";
   readonly model: Model;
   readonly instructions: string;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly complete: AgentDefinition["complete"];
+  readonly result: NonNullable<AgentDefinition["result"]>;
   readonly onBlocked: "operator" | "end";
   readonly limits: Limits;
   readonly price: Price | null;
@@ -57,14 +72,30 @@ export interface Agent extends AgentRef {
   readonly modelRetries: number;
   readonly modelThrottledForMs: number;
   readonly modelService: string;
+  readonly memories: boolean;
+}
+
+/** What a worker runs. */
+export type Runnable = Agent | WorkflowAgent;
+
+/** @throws {RangeError} it has no model: it is a workflow. */
+export function modelAgent(agent: Runnable): Agent {
+  if (agent.kind !== "agent") throw new RangeError(`Workflow ${agent.name} has no model to ask`);
+  return agent;
 }
 
 const DEFAULT_LIMITS: Limits = { turns: 50, tokens: 1_000_000, costUsd: null, wallMs: null };
 /** What a step may take besides its longest call. */
 const IDLE_SLACK_MS = 60_000;
 const DEFAULT_MODEL_TIMEOUT_MS = 120_000;
-const NAME = /^[a-z][a-z0-9-]{0,63}$/;
-const VERSION = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
+
+/** Checks under what something is registered. @throws {TypeError} the name or the version is not usable. */
+export function checkRef(what: string, { name, version }: AgentRef): void {
+  if (!AGENT_NAME.test(name))
+    throw new TypeError(`${what} name "${name}": use a-z, 0-9 and -, at most 64, letter first`);
+  if (!AGENT_VERSION.test(version))
+    throw new TypeError(`${what} ${name}: version "${version}" may have letters, digits, . _ -`);
+}
 
 /**
  * Defines an agent.
@@ -73,9 +104,7 @@ const VERSION = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
  */
 export function defineAgent(definition: AgentDefinition): Agent {
   const { name, version, tools } = definition;
-  if (!NAME.test(name)) throw new TypeError(`Agent name "${name}": use a-z, 0-9 and -, at most 64, letter first`);
-  if (!VERSION.test(version))
-    throw new TypeError(`Agent ${name}: version "${version}" may have letters, digits, . _ -`);
+  checkRef("Agent", definition);
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
   if (byName.size < tools.length) throw new TypeError(`Agent ${name}: two of its tools have one name`);
   const limits = { ...DEFAULT_LIMITS, ...definition.limits };
@@ -98,12 +127,14 @@ export function defineAgent(definition: AgentDefinition): Agent {
   if (limits.costUsd !== null && !(limits.costUsd > 0))
     throw new TypeError(`Agent ${name}: limits.costUsd must be above 0`);
   return {
+    kind: "agent",
     name,
     version,
     model,
     instructions: definition.instructions,
     tools: byName,
     complete: definition.complete,
+    result: definition.result ?? ((reply) => reply),
     onBlocked: definition.onBlocked ?? "operator",
     limits,
     price,
@@ -112,5 +143,6 @@ export function defineAgent(definition: AgentDefinition): Agent {
     modelRetries,
     modelThrottledForMs,
     modelService: definition.modelService ?? `model:${model.provider}/${model.modelId}`,
+    memories: definition.memories ?? false,
   };
 }

@@ -1,4 +1,4 @@
-import type { EffectProperties, JsonObject, JsonValue, PolicyRule, Presentation } from "@holdpoint/core";
+import type { AgentRef, EffectProperties, JsonObject, JsonValue, PolicyRule, Presentation } from "@holdpoint/core";
 import type { z } from "zod";
 import { decode, type Storable } from "./codec.ts";
 import { presentationOf, rulesOf, type ToolPresentation, type ToolRule } from "./tool-rules.ts";
@@ -63,6 +63,9 @@ export interface SettlementDefinition<Input, Output> {
 /** What a tool's arguments are: an object of values that can be stored. */
 export type StorableObject = { readonly [key: string]: Storable };
 
+/** What a call has achieved that did not fail: its output may say that it was only a part, or nothing. */
+export type ToolOutcome = "succeeded" | "partial" | "blocked";
+
 interface ToolBase<Input extends StorableObject, Output extends Storable> {
   readonly name: string;
   readonly description: string;
@@ -96,6 +99,11 @@ interface ToolBase<Input extends StorableObject, Output extends Storable> {
   readonly execute: (input: Input, context: ToolContext) => Promise<Output>;
   /** For an effect that the other side may settle later. Before `execute`, its functions' parameters need their types. */
   readonly settlement?: SettlementDefinition<Input, Output>;
+  /**
+   * What an output says was achieved; by default all of it. `blocked`: it ran and achieved nothing, for want of a permission
+   * or of something else that somebody has to see to. The model is told, and nobody counts it as a success.
+   */
+  readonly outcome?: (output: Output) => ToolOutcome;
   /** The other side's name for what was done, taken from the output. */
   readonly externalRef?: (output: Output) => string;
 }
@@ -130,6 +138,18 @@ export interface Tool {
   execute(args: JsonObject, context: ToolContext): Promise<Storable>;
   reconcile(args: JsonObject, context: ToolContext): Promise<LookUp<Storable>>;
   externalRef(output: Storable): string | null;
+  outcome(output: Storable): ToolOutcome;
+  /** The runs that a call starts; null for a tool that starts none. */
+  readonly childRuns: ((args: JsonObject) => readonly ChildRunRequest[]) | null;
+  /** When the timer of a call goes off; null for a tool that is none. */
+  readonly due: ((args: JsonObject) => Date | number) | null;
+}
+
+/** A run to be started, as it is stored. */
+export interface ChildRunRequest {
+  readonly agent: AgentRef;
+  readonly goal: string;
+  readonly input: JsonValue;
 }
 
 const DAY_MS = 86_400_000;
@@ -151,8 +171,7 @@ export function defineTool<Input extends StorableObject, Output extends Storable
   definition: ToolDefinition<Input, Output, E>,
 ): Tool {
   const { name, timeoutMs = DEFAULT_TIMEOUT_MS, retry = {} } = definition;
-  if (!NAME.test(name))
-    throw new TypeError(`Tool name "${name}": use letters, digits, _ and -, at most 64, letter first`);
+  checkName(name);
   const { retries = 1, firstDelayMs = DEFAULT_FIRST_DELAY_MS, throttledForMs = DEFAULT_THROTTLED_FOR_MS } = retry;
   const check = wholeNumbers(`Tool ${name}`);
   check("timeoutMs", timeoutMs, { least: 1, most: LONGEST_TIMEOUT_MS });
@@ -191,6 +210,45 @@ export function defineTool<Input extends StorableObject, Output extends Storable
     execute: (args, context) => definition.execute(typed(args), context),
     reconcile: async (args, context) => (await reconcile?.(typed(args), context)) ?? { answer: "unknown" },
     externalRef: (output) => externalRefOf(definition.externalRef, output as Output),
+    outcome: (output) => outcomeOf(definition.outcome, output as Output),
+    childRuns: null,
+    due: null,
+  };
+}
+
+/** @throws {TypeError} the name is not one that every provider takes. */
+export function checkName(name: string): void {
+  if (!NAME.test(name))
+    throw new TypeError(`Tool name "${name}": use letters, digits, _ and -, at most 64, letter first`);
+}
+
+/** What a tool needs whose calls nobody executes: they start runs, or let time pass. */
+type CallTool<Input extends StorableObject> = Pick<Tool, "name" | "description" | "effect" | "rules" | "presentation"> &
+  Partial<Pick<Tool, "childRuns" | "due">> & { readonly input: z.ZodType<Input> };
+
+/** A tool without anything to execute. */
+export function asCallTool<Input extends StorableObject>({ input, ...tool }: CallTool<Input>): Tool {
+  const never = (): never => {
+    throw new RangeError(`Tool ${tool.name} has nothing to execute`);
+  };
+  return {
+    childRuns: null,
+    due: null,
+    ...tool,
+    // Narrower than what the runtime reads from it: any object that can be stored.
+    input: input as unknown as z.ZodType<StorableObject>,
+    timeoutMs: DEFAULT_TIMEOUT_MS,
+    retries: 0,
+    firstDelayMs: DEFAULT_FIRST_DELAY_MS,
+    throttledForMs: DEFAULT_THROTTLED_FOR_MS,
+    service: `tool:${tool.name}`,
+    abortable: false,
+    isPending: never,
+    settle: never,
+    execute: never,
+    reconcile: never,
+    externalRef: never,
+    outcome: never,
   };
 }
 
@@ -203,6 +261,16 @@ function isPending<Output>(
     return settlement?.isPending(output) ?? false;
   } catch {
     return true;
+  }
+}
+
+/** What happened has happened: an outcome that cannot be judged is none that anybody may take for the whole. */
+function outcomeOf<Output>(read: ((output: Output) => ToolOutcome) | undefined, output: Output): ToolOutcome {
+  try {
+    const outcome: unknown = read?.(output) ?? "succeeded";
+    return outcome === "succeeded" || outcome === "blocked" ? outcome : "partial";
+  } catch {
+    return "partial";
   }
 }
 

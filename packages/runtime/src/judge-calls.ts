@@ -58,6 +58,11 @@ function freeze(
   return { args: parsed, verdict: judgePolicy(tool.rules, { tool: name, args: parsed }) };
 }
 
+/** What somebody who knows the tool gives it, frozen and judged by its rules. */
+export function freezeCall(tool: Tool, input: unknown): { readonly args: JsonObject; readonly verdict: Verdict } {
+  return freeze(tool, { tool: tool.name, toolCallId: "", input, problem: null });
+}
+
 /** The arguments as the tool takes them, frozen, or what is wrong with them. */
 function parseArgs(tool: Tool, input: unknown): JsonObject | string {
   const parsed = tool.input.safeParse(input);

@@ -8,6 +8,10 @@ export interface Lease {
   isValid(): boolean;
   /** Aborted once the lease is over or the process was declared gone; it never comes back under this id. */
   readonly signal: AbortSignal;
+  /** Resolves when an operator asks this process to drain; the answer to a renewal says so. */
+  readonly drainRequested: Promise<void>;
+  /** Whether no other process is to be started in the place of this one. */
+  staysDown(): boolean;
   /** Watches a claimed run until it is given back. One process may have an old and a new claim of the same run. */
   watch(runId: string): Watch;
   /** Ends the renewals. */
@@ -44,6 +48,8 @@ const SUSPENDED_MS = 2_000;
 export function keepLease(options: LeaseOptions): Lease {
   const { store, workerId, leaseMs, renewMs, clock, log } = options;
   const over = new AbortController();
+  const drain = Promise.withResolvers<void>();
+  let staysDown = false;
   const watched = new Set<{ readonly runId: string; readonly stop: AbortController }>();
   const usableMs = leaseMs * (1 - MARGIN);
   let confirmed = { monotonicMs: options.begunAtMs, wallMs: clock.wallMs() };
@@ -70,6 +76,10 @@ export function keepLease(options: LeaseOptions): Lease {
     if (!renewal.renewed || !isValid()) return;
     confirmed = sent;
     expectEnd();
+    if (renewal.drain !== null) {
+      staysDown = renewal.drain.stayDown;
+      drain.resolve();
+    }
     for (const { runId, stop } of watched) {
       if (renewal.stop.includes(runId)) stop.abort(new Error("A stop or a pause of this run was requested"));
     }
@@ -83,7 +93,7 @@ export function keepLease(options: LeaseOptions): Lease {
   const renew = async (): Promise<void> => {
     const sent = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
     try {
-      accept(await renewLease(store, workerId, leaseMs), sent);
+      accept(await renewLease(store, { workerId, leaseMs, wallMs: sent.wallMs }), sent);
     } catch (error) {
       // The lease that was confirmed last goes on running out; the next renewal may reach the database.
       log.warn({ event: "lease.renewal_failed", workerId, error: nameOf(error) }, "lease renewal failed");
@@ -97,6 +107,8 @@ export function keepLease(options: LeaseOptions): Lease {
   return {
     isValid,
     signal: over.signal,
+    drainRequested: drain.promise,
+    staysDown: () => staysDown,
     watch: (runId) => {
       const entry = { runId, stop: new AbortController() };
       watched.add(entry);

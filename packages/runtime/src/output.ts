@@ -1,23 +1,25 @@
-import { createHash } from "node:crypto";
 import type { JsonValue } from "@holdpoint/core";
 import { canonicalJson, storableText } from "@holdpoint/core";
-import type { Artifact } from "@holdpoint/store";
+import { type Artifact, artifactOf, firstBytes, NOT_KEPT, OUTPUT_LIMIT_BYTES, SHOWN_BYTES } from "@holdpoint/store";
 import { cutText, type Encoded, encode, toPlain } from "./codec.ts";
 import { nameOf } from "./log.ts";
 
-/** Outputs beyond this many bytes are stored as artifacts, and the model sees their beginning. */
-export const OUTPUT_LIMIT_BYTES = 32_768;
-/** How much of such an output stays in the history, its note aside. */
-export const SHOWN_BYTES = 24_000;
 /** Of an output beyond this many bytes the artifact is the beginning, and says so. */
 export const ARTIFACT_LIMIT_BYTES = 8 * 2 ** 20;
 const MESSAGE_LIMIT = 2_000;
 const CODE_LIMIT = 100;
 
+/** Of an output that is only the beginning: the hash of the artifact that has the whole, or `not_kept`. */
+export interface Whole {
+  readonly artifact?: string;
+}
+
 /** An output as a step carries it, and what has to be stored beside it. */
 export interface StoredOutput {
   readonly output: JsonValue;
   readonly artifacts: readonly Artifact[];
+  /** Where the whole is, for the step; `output` itself where that says nothing. */
+  readonly whole: Whole;
   /** What a step carries instead where the artifacts cannot be stored: it refers to none. */
   readonly withoutArtifacts: JsonValue;
 }
@@ -31,7 +33,8 @@ export function storeOutput(raw: unknown): StoredOutput {
     return fit(encode(raw));
   } catch (error) {
     // The codec takes whatever a tool gives; but an outcome does not depend on that.
-    return small(`[The output was not kept: it cannot be written as JSON (${nameOf(error)}).]`);
+    const note = `[The output was not kept: it cannot be written as JSON (${nameOf(error)}).]`;
+    return { ...small(note), whole: { artifact: NOT_KEPT } };
   }
 }
 
@@ -41,8 +44,13 @@ export function failureOutput({ code, message }: { readonly code: string; readon
   return { result: "failed", code: text(code, CODE_LIMIT), message: text(message, MESSAGE_LIMIT) };
 }
 
+/** What a step says of `withoutArtifacts`. */
+export function withoutWhole({ whole }: StoredOutput): Whole {
+  return whole.artifact === undefined ? {} : { artifact: NOT_KEPT };
+}
+
 function small(output: JsonValue): StoredOutput {
-  return { output, artifacts: [], withoutArtifacts: output };
+  return { output, artifacts: [], whole: {}, withoutArtifacts: output };
 }
 
 function fit({ json, isCut }: Encoded): StoredOutput {
@@ -55,28 +63,18 @@ function fit({ json, isCut }: Encoded): StoredOutput {
   const first = `the first ${Math.min(sizeBytes, ARTIFACT_LIMIT_BYTES)} bytes`;
   // JSON that is cut is none any more.
   const mediaType = typeof json === "string" || !isWhole ? "text/plain" : "application/json";
-  const artifact = artifactOf(isWhole ? text : `${kept}\n[Cut: ${first} of ${size}; ${NOT_KEPT}.]`, mediaType);
+  const artifact = artifactOf(isWhole ? text : `${kept}\n[Cut: ${first} of ${size}; ${REST_NOT_KEPT}.]`, mediaType);
   const where = isWhole
     ? `the whole is artifact ${artifact.sha256}`
-    : `${first} are artifact ${artifact.sha256}, ${NOT_KEPT}`;
+    : `${first} are artifact ${artifact.sha256}, ${REST_NOT_KEPT}`;
   const shown = firstBytes(written(toPlain(json, SHOWN_BYTES)), SHOWN_BYTES);
   const note = (rest: string) => `${shown}\n[Cut: this is the beginning of ${size}; ${rest}.]`;
-  return { output: note(where), artifacts: [artifact], withoutArtifacts: note(NOT_KEPT) };
+  const whole = { artifact: isWhole ? artifact.sha256 : NOT_KEPT };
+  return { output: note(where), artifacts: [artifact], whole, withoutArtifacts: note(REST_NOT_KEPT) };
 }
 
-const NOT_KEPT = "the rest was not kept";
+const REST_NOT_KEPT = "the rest was not kept";
 
 function written(json: JsonValue): string {
   return typeof json === "string" ? json : canonicalJson(json);
-}
-
-function artifactOf(content: string, mediaType: string): Artifact {
-  const sha256 = createHash("sha256").update(content).digest("hex");
-  return { sha256, sizeBytes: Buffer.byteLength(content), mediaType, content };
-}
-
-/** The beginning of a text that fits, to the last whole character. */
-function firstBytes(text: string, limitBytes: number): string {
-  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limitBytes));
-  return text.slice(0, read);
 }

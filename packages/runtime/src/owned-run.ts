@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { advance, type ClosedService, type PlanInput, type RunEvent, type Step, type StepBody } from "@holdpoint/core";
+import { advance, type ClosedService, type PlanInput, type RunEvent } from "@holdpoint/core";
 import {
+  type ChildrenRefusal,
   type CommitGroup,
-  type CommitResult,
   failureKind,
   type LoadedRun,
   loadRun,
@@ -14,14 +14,15 @@ import {
   transitionOne,
   type Writes,
 } from "@holdpoint/store";
+import { afterCommit, numbered } from "./after-commit.ts";
 import type { Clock } from "./clock.ts";
-import type { Agent } from "./define-agent.ts";
+import type { Runnable } from "./define-agent.ts";
 import type { Lease } from "./lease.ts";
 import type { ServiceBoard } from "./service-board.ts";
 
 /** What became of something that the owner wanted to store. */
 export type Stored =
-  | { readonly result: "taken"; readonly started: boolean }
+  | { readonly result: "taken"; readonly started: boolean; readonly refusal: ChildrenRefusal | null }
   /** The run was given back: somebody else moves it next. */
   | { readonly result: "given"; readonly run: Run }
   /** The rows have changed; they were loaded again and the owner has to plan anew. */
@@ -42,7 +43,7 @@ export interface OwnedRunOptions {
   readonly store: Store;
   readonly group: CommitGroup;
   readonly lease: Lease;
-  readonly agent: Agent;
+  readonly agent: Runnable;
   readonly workerId: string;
   /** The next progress is due within this time, in milliseconds. */
   readonly progressMs: number;
@@ -110,7 +111,7 @@ export class OwnedRun {
   /** What `plan` is asked with. */
   planInput(): PlanInput {
     const { agent } = this.#options;
-    const { steps, calls, openAttempts, approvals, unread, lineEffects, denials, run } = this.#view;
+    const { steps, calls, openAttempts, approvals, children, unread, lineEffects, denials, run } = this.#view;
     const closed = this.troubledServices().flatMap(({ untilMs, ...service }) =>
       untilMs === null ? [] : [{ ...service, untilMs }],
     );
@@ -119,20 +120,19 @@ export class OwnedRun {
       calls,
       openAttempts,
       approvals,
+      children,
+      liveChildren: run.state.liveChildren,
       unread,
       lineEffects,
       denials,
       services: closed,
       nowMs: this.nowMs,
       limits: agent.limits,
-      price: agent.price,
+      price: agent.kind === "agent" ? agent.price : null,
+      isGraph: agent.kind === "workflow",
       workedMs: run.workedMs + (run.claimedAtMs === null ? 0 : this.nowMs - run.claimedAtMs),
-      onBlocked: agent.onBlocked,
-      model: {
-        retries: agent.modelRetries,
-        throttledForMs: agent.modelThrottledForMs,
-        service: agent.modelService,
-      },
+      onBlocked: agent.kind === "agent" ? agent.onBlocked : "end",
+      model: modelOf(agent),
       requester: run.requester,
     };
   }
@@ -166,7 +166,7 @@ export class OwnedRun {
     if (result.result === "reload") return this.reload();
     this.#see(afterCommit(this.#view, commit, result));
     this.#policyRevision = result.policyRevision;
-    return { result: "taken", started: result.started };
+    return { result: "taken", started: result.started, refusal: result.refusal };
   }
 
   /**
@@ -190,7 +190,7 @@ export class OwnedRun {
     const settled = new Set((writes.settles ?? []).map(({ attemptId }) => attemptId));
     const openAttempts = this.#view.openAttempts.filter(({ id }) => !settled.has(id));
     this.#see({ ...this.#view, run: result.run, steps: [...this.#view.steps, ...steps], openAttempts });
-    return { result: "taken", started: false };
+    return { result: "taken", started: false, refusal: null };
   }
 
   /** Loads the rows again; the run may have been taken over meanwhile. */
@@ -217,68 +217,14 @@ export class OwnedRun {
   }
 }
 
+function modelOf(agent: Runnable): PlanInput["model"] {
+  if (agent.kind !== "agent") return { retries: 0, throttledForMs: 0, service: "" };
+  const { modelRetries: retries, modelThrottledForMs: throttledForMs, modelService: service } = agent;
+  return { retries, throttledForMs, service };
+}
+
 /** Whether a failed statement may succeed when it is sent again. */
 export function mayPass(error: unknown): boolean {
   const kind = failureKind(error);
   return kind === "connection" || kind === "resources" || kind === "repeat";
-}
-
-function numbered(stepSeq: number, bodies: readonly StepBody[], atMs: number): readonly Step[] {
-  return bodies.map((body, index) => ({ seq: stepSeq + index + 1, atMs, body }));
-}
-
-function afterCommit(
-  view: LoadedRun,
-  commit: StepCommit,
-  result: Extract<CommitResult, { result: "taken" }>,
-): LoadedRun {
-  const bodies = result.started && commit.start !== null ? [...commit.steps, commit.start.body] : commit.steps;
-  const settled = new Set((commit.settles ?? []).map(({ attemptId }) => attemptId));
-  const read = new Set(commit.readFacts ?? []);
-  const spent = new Set([commit.usedApproval, result.started ? commit.start?.approvalId : null]);
-  const kept = view.openAttempts.filter(
-    ({ id }) => !settled.has(id) && !(result.started && id === commit.start?.supersedes),
-  );
-  const { state } = view.run;
-  const at = { at: result.nowMs };
-  const openAttempts = result.started ? [...kept, opened(view, commit, result.nowMs)] : kept;
-  return {
-    ...view,
-    nowMs: result.nowMs,
-    steps: [...view.steps, ...numbered(view.run.stepSeq, bodies, result.nowMs)],
-    calls: [...view.calls, ...(commit.calls ?? [])],
-    unread: view.unread.filter(({ id }) => !read.has(id)),
-    approvals: view.approvals.map((approval) => (spent.has(approval.id) ? { ...approval, state: "spent" } : approval)),
-    openAttempts,
-    run: {
-      ...view.run,
-      stepSeq: result.stepSeq,
-      checkpoint: { ...commit.checkpoint, stepSeq: result.stepSeq },
-      currentStep: commit.currentStep,
-      state: {
-        ...state,
-        status: result.status,
-        openAttempts: openAttempts.length,
-        takeovers: commit.progress ? 0 : state.takeovers,
-        cancelRequestedAt: result.cancelRequested ? (state.cancelRequestedAt ?? at) : null,
-        pauseRequestedAt: result.pauseRequested ? (state.pauseRequestedAt ?? at) : null,
-      },
-    },
-  };
-}
-
-function opened(view: LoadedRun, { start }: StepCommit, nowMs: number): LoadedRun["openAttempts"][number] {
-  if (start === null) throw new RangeError("A commit without a start has started nothing");
-  const earlier = view.openAttempts.find(({ id }) => id === start.supersedes);
-  return {
-    id: start.attemptId,
-    callId: start.body.callId,
-    number: start.body.attempt,
-    startedAtMs: nowMs,
-    deadlineAtMs: nowMs + start.deadlineMs,
-    keyFirstUsedAtMs: earlier?.keyFirstUsedAtMs ?? nowMs,
-    repeatRefused: false,
-    lookUps: 0,
-    errorCode: null,
-  };
 }

@@ -68,7 +68,10 @@ function messagesOf({ body }: Step, known: Known): ModelMessage[] {
     case "no_answer":
       return [{ role: "user", content: NO_ANSWER }];
     case "model_failed":
+    case "nodes_started":
     case "intent":
+    case "timer_set":
+    case "children_started":
     case "call_failed":
     case "did_not_happen":
     case "finding":
@@ -117,7 +120,7 @@ function withNote(output: JsonValue, note: string | null): JsonValue {
 const NOTE_LIMIT = 4_000;
 
 /** How a call ended that was sent, or may have been. */
-const RAN: ReadonlySet<string> = new Set(["succeeded", "failed", "not_established"]);
+const RAN: ReadonlySet<string> = new Set(["succeeded", "partial", "blocked", "failed", "not_established"]);
 
 /** How a call ended where it brought what it was asked for. */
 const DONE: ReadonlySet<string> = new Set(["succeeded", "answered", "answered_from_record"]);
@@ -128,9 +131,15 @@ function outputPart(result: string, output: JsonValue): ToolResultPart["output"]
     return done ? { type: "text", value: wordsOf(output) } : { type: "error-json", value: { result, message: output } };
   }
   // The SDK's JSON is mutable by type only.
-  const value = output as Extract<ToolResultPart["output"], { type: "json" }>["value"];
+  const value = (SAID.has(result) ? { result, output } : output) as Extract<
+    ToolResultPart["output"],
+    { type: "json" }
+  >["value"];
   return { type: done ? "json" : "error-json", value };
 }
+
+/** How a call ended where its output alone would not tell. */
+const SAID: ReadonlySet<string> = new Set(["partial", "blocked"]);
 
 function wordsOf(text: string): string {
   return text.trim() === "" ? EMPTY : storableText(text);

@@ -1,11 +1,13 @@
+import type { AgentWakeUp } from "@holdpoint/queue";
 import type { CommitGroup, Store } from "@holdpoint/store";
 import type { Clock } from "./clock.ts";
-import type { Agent } from "./define-agent.ts";
+import type { Runnable } from "./define-agent.ts";
 import type { Lease } from "./lease.ts";
 import type { Log } from "./log.ts";
 import type { OwnedRun } from "./owned-run.ts";
 import type { ServiceBoard } from "./service-board.ts";
 import type { Stragglers } from "./stragglers.ts";
+import type { WholeOutputs } from "./whole-outputs.ts";
 
 /** What every act on a run needs. */
 export interface RunContext {
@@ -15,8 +17,10 @@ export interface RunContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly workerId: string;
-  readonly agent: Agent;
+  readonly agent: Runnable;
   readonly services: ServiceBoard;
+  /** Publishes wake-ups after a commit; what the queue does with them is not the run's business. */
+  readonly announce: (wakeUps: readonly AgentWakeUp[]) => Promise<void>;
   /** What tools bring home after they were given up; waited for when the process drains. */
   readonly stragglers: Stragglers;
   /** Aborted when the process stops taking up work: the current step ends, then the run is given back. */
@@ -29,6 +33,8 @@ export interface RunContext {
 export interface Act {
   readonly context: RunContext;
   readonly run: OwnedRun;
+  /** Its large outputs, as far as they were needed. */
+  readonly outputs: WholeOutputs;
   /** Ends what may be ended: a read, a model request, a wait. */
   readonly stop: AbortSignal;
 }

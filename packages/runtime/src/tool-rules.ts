@@ -61,7 +61,7 @@ export interface ToolPresentation {
 
 const DAY_MS = 86_400_000;
 /** What callers of the api may be; nobody is assigned these to approve. */
-const ACCESS_ROLES: ReadonlySet<string> = new Set(["requester", "operator"]);
+const ACCESS_ROLES: ReadonlySet<string> = new Set(["requester", "operator", "task_runner"]);
 
 /**
  * A tool's rules, complete and about this tool.

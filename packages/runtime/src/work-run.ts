@@ -2,16 +2,24 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Next, nextInWords, plan } from "@holdpoint/core";
 import type { LoadedRun, Run } from "@holdpoint/store";
 import { actOnCall } from "./act-on-call.ts";
+import { actOnChildren, actOnStop, setTimer } from "./act-on-children.ts";
+import { actOnGraph } from "./act-on-graph.ts";
 import { actOnModel } from "./act-on-model.ts";
 import { actOnOpenAttempt } from "./act-on-open-attempt.ts";
 import { actOnSettlement } from "./act-on-settlement.ts";
-import { approvalRequest } from "./approval-request.ts";
+import type { WorkflowAgent } from "./bind-workflow.ts";
 import { passThen, waitForService } from "./call-service.ts";
+import { modelAgent } from "./define-agent.ts";
+import { endRun } from "./end-run.ts";
 import { toOperator } from "./give-away.ts";
+import { holdRun } from "./hold-run.ts";
 import { keepTrying } from "./keep-trying.ts";
 import { nameOf } from "./log.ts";
 import { OwnedRun, type Stored } from "./owned-run.ts";
+import { asksPerson } from "./person-result.ts";
 import type { Act, RunContext } from "./run-context.ts";
+import { WholeOutputs } from "./whole-outputs.ts";
+import { writeRelease, writeResult } from "./write-result.ts";
 
 /** How the work on a claimed run ended: given back (with the row as it is now), or not this worker's any more. */
 export type Worked = { readonly result: "given"; readonly run: Run } | { readonly result: "replaced" };
@@ -23,7 +31,8 @@ export type Worked = { readonly result: "given"; readonly run: Run } | { readonl
 export async function workRun(context: RunContext, loaded: LoadedRun): Promise<Worked> {
   const run = new OwnedRun({ ...context, progressMs: progressMs(context) }, loaded);
   const watch = context.lease.watch(loaded.run.id);
-  const act: Act = { context, run, stop: AbortSignal.any([watch.stop, context.drained]) };
+  const outputs = new WholeOutputs(context.store);
+  const act: Act = { context, run, outputs, stop: AbortSignal.any([watch.stop, context.drained]) };
   try {
     sayTakenUp(act);
     for (;;) {
@@ -61,6 +70,7 @@ async function step(act: Act): Promise<Stored> {
     case "call_model":
       return afterWait(act, next.afterMs, () => tryModel(act, next));
     case "execute":
+      if (asksPerson(context.agent, next.call)) return writeRelease(act, next);
       return afterWait(act, next.afterMs, () => tryCall(act, next));
     case "poll":
       return actOnSettlement(act, next);
@@ -68,8 +78,16 @@ async function step(act: Act): Promise<Stored> {
       return writeResult(act, next);
     case "hold":
       return holdRun(act, next);
+    case "decide":
+      return actOnGraph(act, graphOf(act), next);
+    case "set_timer":
+      return setTimer(act, next);
+    case "start_children":
+      return actOnChildren(act, next);
+    case "stop_children":
+      return actOnStop(act, next.children);
     case "end":
-      return run.move([{ type: "Ended", status: next.status, outcome: next.outcome, reason: null }]);
+      return endRun(act, next);
   }
 }
 
@@ -114,11 +132,15 @@ async function afterWait(act: Act, afterMs: number, work: () => Promise<Stored>)
   return context.lease.isValid() ? work() : { result: "replaced" };
 }
 
+function graphOf({ context: { agent } }: Act): WorkflowAgent {
+  if (agent.kind !== "workflow") throw new RangeError(`Agent ${agent.name} has no graph to ask`);
+  return agent;
+}
+
 function tryModel(act: Act, next: Extract<Next, { do: "call_model" }>): Promise<Stored> {
   const { service } = next;
-  return passThen(act, { service, probeMs: act.context.agent.modelTimeoutMs, wait: waitForService(act, null) }, () =>
-    actOnModel(act, next),
-  );
+  const { modelTimeoutMs: probeMs } = modelAgent(act.context.agent);
+  return passThen(act, { service, probeMs, wait: waitForService(act, null) }, () => actOnModel(act, next));
 }
 
 function tryCall(act: Act, next: Extract<Next, { do: "execute" }>): Promise<Stored> {
@@ -135,21 +157,6 @@ function readFacts({ run }: Act, { facts }: Extract<Next, { do: "read_facts" }>)
     currentStep: "take in what arrived",
     progress: false,
   });
-}
-
-function writeResult({ run }: Act, { call, result, output }: Extract<Next, { do: "write_result" }>): Promise<Stored> {
-  return run.commit({
-    steps: [{ kind: "tool_result", callId: call.id, result, output }],
-    currentStep: call.tool,
-    progress: false,
-  });
-}
-
-function holdRun({ context, run }: Act, { hold, requests }: Extract<Next, { do: "hold" }>): Promise<Stored> {
-  const made = requests.map((requested) => approvalRequest(run.view, { ...requested, agent: context.agent }));
-  const subject = run.view.calls.find(({ id }) => id === hold.waitingFor.subject);
-  const writes = subject === undefined ? { requests: made } : { requests: made, currentStep: subject.tool };
-  return run.move([{ type: "Held", hold }], writes, hold.waitingFor.reason);
 }
 
 function sayTakenUp({ context, run }: Act): void {

@@ -183,5 +183,5 @@ export async function startMortal(fleet: Fleet, agent: Agent): Promise<{ kill(ru
 /** What a sweep does with a run whose worker is gone. */
 async function recover(fleet: Fleet, runId: string): Promise<void> {
   const { run } = await fleet.load(runId);
-  await loseAndRecover(fleet.store, [run], { actor: { kind: "sweeper", id: "test" }, reason: "process_exited" });
+  await loseAndRecover(fleet.store, [{ run, reason: "process_exited" }], { kind: "sweeper", id: "test" });
 }

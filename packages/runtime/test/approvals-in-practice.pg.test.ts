@@ -14,7 +14,7 @@ import {
 import { moveClock, waitFor } from "@holdpoint/testkit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { passDeadlines } from "../../../apps/sweeper/src/sweeps/pass-deadlines.ts";
+import { passDeadlines } from "../../upkeep/src/sweeps/pass-deadlines.ts";
 import { defineTool, ToolError, type ToolRule } from "../src/index.ts";
 import { aProvider, aRefundTool, askRefund } from "./a-provider.ts";
 import { aDesk, ask, aTool, NEEDS_MANAGER } from "./desk.ts";

@@ -19,7 +19,7 @@ type What = "throttled" | "transient" | "lost";
 async function lose(runId: string): Promise<void> {
   const { run } = await fleet.load(runId);
   await markExited(fleet.store, run.state.owner ?? "");
-  await loseAndRecover(fleet.store, [run], { actor: { kind: "sweeper", id: "s1" }, reason: "owner_gone" });
+  await loseAndRecover(fleet.store, [{ run, reason: "lease_expired" }], { kind: "sweeper", id: "s1" });
 }
 
 // A call has one retry, a run may lose two workers in a row, and being turned away is bounded by the clock alone.

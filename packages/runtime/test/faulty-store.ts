@@ -9,6 +9,8 @@ interface Answer {
 export interface Sending {
   /** The verb of the statement: "claim_runs". */
   readonly verb: string;
+  /** What it is sent with. */
+  readonly values: readonly unknown[];
   readonly send: () => Promise<Answer>;
 }
 
@@ -16,7 +18,7 @@ export interface Sending {
 export function faultyStore(store: Store, meet: (sending: Sending) => Promise<Answer>): Store {
   const query = (config: { readonly name?: string; readonly text: string; values: unknown[] }) => {
     const verb = (config.name ?? "").replace(/^holdpoint_/, "").replace(/_[0-9a-f]{8}$/, "");
-    return meet({ verb, send: () => store.pool.query(config) });
+    return meet({ verb, values: config.values, send: () => store.pool.query(config) });
   };
   const pool = new Proxy(store.pool, { get: (target, key) => (key === "query" ? query : Reflect.get(target, key)) });
   return { ...store, pool };

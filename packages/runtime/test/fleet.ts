@@ -20,7 +20,7 @@ import {
 import { createTestDatabase, waitFor } from "@holdpoint/testkit";
 import { pino } from "pino";
 import { expect } from "vitest";
-import { type Agent, createWorker, type Worker } from "../src/index.ts";
+import { type Agent, createWorker, type Runnable, type Worker } from "../src/index.ts";
 
 export const ALICE = { kind: "requester", id: "alice" } as const;
 export const MANAGER = { kind: "approver", id: "mona" } as const;
@@ -33,7 +33,7 @@ export interface Fleet extends AsyncDisposable {
   readonly store: Store;
   readonly publisher: Publisher;
   /** Starts a worker; it is drained at the end unless it was before. */
-  start(agent: Agent, options?: Partial<Parameters<typeof createWorker>[0]>): Promise<Worker>;
+  start(agent: Runnable, options?: Partial<Parameters<typeof createWorker>[0]>): Promise<Worker>;
   /** Submits a run and wakes a worker for it. */
   submit(agent: Agent, goal?: string): Promise<Run>;
   /** Submits a run without waking anybody. */

@@ -216,7 +216,10 @@ describe("arguments that are no plain JSON", () => {
     if (call.verdict.kind !== "needs_approval") throw new Error("nobody is asked");
     const run = { requester: "mara", submittedBy: "mara" } as LoadedRun["run"];
     const { approval } = call.verdict;
-    const request = approvalRequest({ run, steps: [], calls: [call] }, { call, approval, editedBy: null, agent });
+    const request = approvalRequest(
+      { run, steps: [], calls: [call], memories: [] },
+      { call, approval, editedBy: null, agent },
+    );
     const dueText = expect.stringContaining("2026");
     expect(request.request).toMatchObject({ redactedArgs: { due: dueText, units: written.units }, editSchema: null });
     expect(request.terms.decisions).not.toContain("approve_with_edits");

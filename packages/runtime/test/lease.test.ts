@@ -15,7 +15,7 @@ function aLease() {
     const answer = Promise.withResolvers<Renewal>();
     asked.push(answer);
     const renewal = await answer.promise;
-    return { rows: renewal.renewed ? [{ stop: renewal.stop }] : [] };
+    return { rows: renewal.renewed ? [{ stop: renewal.stop, drain: renewal.drain }] : [] };
   };
   // Only what a renewal touches.
   const store = { tenantId: "t", named: true, leasePool: { query } } as unknown as Store;
@@ -58,7 +58,7 @@ function aLease() {
   };
 }
 
-const RENEWED = { renewed: true, stop: [] } as const;
+const RENEWED = { renewed: true, stop: [], drain: null } as const;
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -149,8 +149,27 @@ describe("keepLease", () => {
     const [old, fresh, other] = [lease.watch("r1"), lease.watch("r1"), lease.watch("r2")];
     old.end();
     await pass(RENEW_MS);
-    await answer({ renewed: true, stop: ["r1"] });
+    await answer({ ...RENEWED, stop: ["r1"] });
     expect([old, fresh, other].map(({ stop }) => stop.aborted)).toEqual([false, true, false]);
+    expect(lease.isValid()).toBe(true);
+  });
+
+  test("tells that an operator wants it drained, and whether it is to stay down, also if that is said later", async () => {
+    const { lease, pass, answer } = aLease();
+    let told = 0;
+    void lease.drainRequested.then(() => {
+      told += 1;
+    });
+    await pass(RENEW_MS);
+    await answer(RENEWED);
+    expect(told).toBe(0);
+    await pass(RENEW_MS);
+    await answer({ ...RENEWED, drain: { stayDown: false } });
+    expect([told, lease.staysDown()]).toEqual([1, false]);
+    await pass(RENEW_MS);
+    await answer({ ...RENEWED, drain: { stayDown: true } });
+    expect([told, lease.staysDown()]).toEqual([1, true]);
+    // It works on until whoever runs it has drained it.
     expect(lease.isValid()).toBe(true);
   });
 
@@ -158,7 +177,7 @@ describe("keepLease", () => {
     const { lease, pass, answer } = aLease();
     await pass(RENEW_MS);
     lease.close();
-    await answer({ renewed: true, stop: [] });
+    await answer(RENEWED);
     expect(vi.getTimerCount()).toBe(0);
     expect(lease.isValid()).toBe(false);
     expect(lease.signal.aborted).toBe(false);

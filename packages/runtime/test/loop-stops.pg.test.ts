@@ -54,7 +54,7 @@ const lastTransition = async (runId: string) => (await fleet.rows("transitions",
 async function takeAway(runId: string): Promise<void> {
   const { run } = await fleet.load(runId);
   await markExited(fleet.store, run.state.owner ?? "");
-  await loseAndRecover(fleet.store, [run], { actor: SWEEPER, reason: "owner_gone" });
+  await loseAndRecover(fleet.store, [{ run, reason: "lease_expired" }], SWEEPER);
 }
 
 describe("a cancel", () => {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
+import { NOT_KEPT, OUTPUT_LIMIT_BYTES, SHOWN_BYTES } from "@holdpoint/store";
 import { describe, expect, test } from "vitest";
-import { ARTIFACT_LIMIT_BYTES, failureOutput, OUTPUT_LIMIT_BYTES, SHOWN_BYTES, storeOutput } from "../src/output.ts";
+import { ARTIFACT_LIMIT_BYTES, failureOutput, storeOutput, withoutWhole } from "../src/output.ts";
 
 /** The note behind what is shown: a quarter of a kilobyte at most. */
 const NOTE_BYTES = 256;
@@ -12,7 +13,7 @@ function sha256(text: string): string {
 describe("storeOutput", () => {
   test("keeps what fits as it is", () => {
     const output = { total: "120.00" };
-    expect(storeOutput(output)).toEqual({ output, artifacts: [], withoutArtifacts: output });
+    expect(storeOutput(output)).toEqual({ output, artifacts: [], whole: {}, withoutArtifacts: output });
     expect(storeOutput("x".repeat(OUTPUT_LIMIT_BYTES)).artifacts).toEqual([]);
   });
 
@@ -32,8 +33,11 @@ describe("storeOutput", () => {
 
   test("keeps up to 8 MB whole beside the history, and shows their beginning", () => {
     const text = "0123456789abcdef".repeat(ARTIFACT_LIMIT_BYTES / 16);
-    const { output, artifacts, withoutArtifacts } = storeOutput(text);
+    const stored = storeOutput(text);
+    const { output, artifacts, withoutArtifacts } = stored;
     const [artifact] = artifacts;
+    expect(stored.whole).toEqual({ artifact: artifact?.sha256 });
+    expect(withoutWhole(stored)).toEqual({ artifact: NOT_KEPT });
     expect(artifact).toMatchObject({ sizeBytes: ARTIFACT_LIMIT_BYTES, mediaType: "text/plain" });
     expect(artifact?.sha256).toBe(sha256(text));
     expect(artifact?.content).toBe(text);
@@ -43,9 +47,10 @@ describe("storeOutput", () => {
   });
 
   test("keeps the beginning of what is larger, and says how much there was", () => {
-    const { output, artifacts } = storeOutput({
+    const { output, artifacts, whole } = storeOutput({
       items: `${"x".repeat(ARTIFACT_LIMIT_BYTES - 12)}${"😀".repeat(2 ** 20)}`,
     });
+    expect(whole).toEqual({ artifact: NOT_KEPT });
     const [artifact] = artifacts;
     if (artifact === undefined) throw new Error("there is no artifact");
     const sizeBytes = ARTIFACT_LIMIT_BYTES + 4 * 2 ** 20;
