@@ -4,6 +4,7 @@ import { openPublisher } from "@holdpoint/queue";
 import { explainStartError, newId, openStore, showId, showIds } from "@holdpoint/store";
 import { pino } from "pino";
 import { asksForHelp, readConfig, USAGE } from "./config.ts";
+import { runSender } from "./run-sender.ts";
 import { runSweeper } from "./run-sweeper.ts";
 
 async function main(): Promise<void> {
@@ -23,6 +24,13 @@ async function main(): Promise<void> {
     maxConnections: 4,
     applicationName: "holdpoint sweeper",
   });
+  // Of its own, so that no sweep waits for what is sent.
+  await using outbox = openStore({
+    url: config.databaseUrl,
+    pooled: config.pooled,
+    maxConnections: 2,
+    applicationName: "holdpoint sender",
+  });
   await store.pool.query("select 1 from holdpoint.runs limit 0");
   await using publisher = openPublisher(config.queue);
   const id = `sweeper-${showId("worker", newId()).slice(-6)}`;
@@ -34,7 +42,10 @@ async function main(): Promise<void> {
   );
   log.info({ event: "sweeper.started", id, sweepMs: config.sweepMs, graceMs: config.graceMs }, "sweeper started");
   if (process.connected) process.send?.({ event: "sweeper.started", pid: process.pid });
-  await runSweeper({ ...config, store, publisher, id, log }, stop.signal);
+  await Promise.all([
+    runSweeper({ ...config, store, publisher, id, log }, stop.signal),
+    runSender({ store: outbox, pollMs: config.sweepMs, log }, stop.signal),
+  ]);
   log.info({ event: "sweeper.stopped", id }, "sweeper stopped");
 }
 

@@ -1,5 +1,6 @@
 import { findLookUpsDue } from "@holdpoint/store";
-import { repair, type Sweep } from "../sweep.ts";
+import { repair } from "../repair.ts";
+import type { Sweep } from "../sweep.ts";
 
 /** Open attempts whose next look-up is due: a worker does it on a claimed run, since only workers have the tools. */
 export const wakeLookUps: Sweep = {

@@ -1,5 +1,5 @@
 import { passDeadlines as approvalsPassed, type RequestChange } from "@holdpoint/core";
-import { findOverdue, newId, type OverdueRun, type Writes, writeChange } from "@holdpoint/store";
+import { findOverdue, newId, type OverdueRun, type Run, type Writes, writeChange } from "@holdpoint/store";
 import { type Moving, movingSweep } from "../sweep.ts";
 
 /** Deadlines that have passed: each run goes where its hold says, and what it waited for is closed with it. */
@@ -8,6 +8,9 @@ export const passDeadlines = movingSweep("pass-deadlines", {
   move: (overdue) => {
     const { run } = overdue;
     if (run.state.status === "waiting_approval") return passApprovals(overdue);
+    if (isWorkedOnElsewhere(run)) {
+      return { run, events: [{ type: "DeadlinePassed", remaining: null, onDeadline: "escalate" }], reason: "escalate" };
+    }
     const facts: Writes["facts"] = [{ id: newId(), body: { kind: "no_answer" } }];
     return {
       run,
@@ -17,6 +20,11 @@ export const passDeadlines = movingSweep("pass-deadlines", {
     };
   },
 });
+
+/** Somebody elsewhere has been asked to stop and is heard of: taking the run from it would stop nothing. */
+function isWorkedOnElsewhere({ isTask, state }: Run): boolean {
+  return isTask && state.status === "cancelling" && state.owner !== null;
+}
 
 /** Each request that is due ends, or is passed on, as core says; the run waits with those that remain. */
 function passApprovals({ run, approvals, nowMs }: OverdueRun): Moving {

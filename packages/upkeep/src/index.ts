@@ -1,0 +1,13 @@
+export type { AuditFinding } from "./audit.ts";
+export { auditFleet } from "./audit.ts";
+export type { AuditRule, FindingCode, Severity } from "./audit-codes.ts";
+export { AUDIT_RULES } from "./audit-codes.ts";
+export { namesRefusedAddress } from "./deliveries/receiver-address.ts";
+export { ATTEMPTS_LIMIT, retryInMs } from "./deliveries/retry-delay.ts";
+export type { SenderOptions, SentDelivery } from "./deliveries/send-deliveries.ts";
+export { sendDeliveries } from "./deliveries/send-deliveries.ts";
+export type { Applied, Maintenance } from "./maintain.ts";
+export { applyMaintenance, planMaintenance } from "./maintain.ts";
+export { MOVING, TIDYING, WAKING, WATCHING } from "./schedule.ts";
+export type { Action, Subject, Sweep, SweepContext, Swept } from "./sweep.ts";
+export { NOTHING } from "./sweep.ts";
