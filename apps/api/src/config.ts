@@ -22,8 +22,8 @@ export interface Config extends ServerSettings {
 export const CONFIG_HELP = `${SERVER_USAGE}
   HOLDPOINT_API_TOKENS           who may call, while there is no other identity (required):
                                  token=user:role,role;token=user:role
-                                 roles: requester, operator (what the token may call), and roles that approval rules
-                                 name (manager …): these are assigned at the start, as far as nobody has revoked them
+                                 roles: requester, operator, task_runner (what the token may call), and roles that
+                                 approval rules name (manager …): these are assigned at the start, as far as nobody has revoked them
                                  with such tokens the api listens on loopback only
   HOLDPOINT_CALLBACK_SECRETS     who may report to POST /callbacks/<source>: source=secret;source2=secret
                                  at least 16 characters each; two for one source while it changes them

@@ -1,4 +1,4 @@
-import { type Actions, type Actor, type ActorKind, actionsFor } from "@holdpoint/core";
+import { type Actions, type Actor, type ActorKind, actionsFor, isTerminal } from "@holdpoint/core";
 import type { Run } from "@holdpoint/protocol";
 import type { Approvers, RunView } from "@holdpoint/store/read";
 import type { Bearer, Caller } from "./tokens.ts";
@@ -10,6 +10,10 @@ export function seesAll(caller: Caller): boolean {
 
 export function isOperator({ access }: Bearer): boolean {
   return access.includes("operator");
+}
+
+export function isTaskRunner({ access }: Bearer): boolean {
+  return access.includes("task_runner") || access.includes("operator");
 }
 
 export function isSubmitter({ access }: Bearer): boolean {
@@ -44,7 +48,12 @@ export function actorFor(caller: Caller, view: RunView, kinds: readonly ActorKin
 export function actionsOf(caller: Caller, view: RunView): Run["actions"] {
   const parts = partsOf(caller, view);
   const actions = actionsFor(view.run.state, parts);
-  return { ...actions, decide: decideRule(caller, view, actions), retry_as_new_run: retryRule(parts, view, actions) };
+  return {
+    ...actions,
+    decide: decideRule(caller, view, actions),
+    retry_as_new_run: retryRule(parts, view, actions),
+    resume: resumeRule(parts, view, actions),
+  };
 }
 
 function decideRule(caller: Caller, { pending }: RunView, { decide }: Actions): Run["actions"]["decide"] {
@@ -52,7 +61,27 @@ function decideRule(caller: Caller, { pending }: RunView, { decide }: Actions): 
   return decide === "not_yours_to_raise" && excluded ? "own_request" : decide;
 }
 
-function retryRule(parts: readonly Actor[], { lineLive }: RunView, { retry_as_new_run: rule }: Actions) {
+/** A failed workflow is resumed by a run of its own, and one that is over never. */
+function resumeRule(parts: readonly Actor[], view: RunView, actions: Actions): Run["actions"]["resume"] {
+  const { status, pauseRequestedAt } = view.run.state;
+  const isPaused = status === "paused" || pauseRequestedAt !== null;
+  if (!isEndedWorkflow(view)) return actions.resume === null && !isPaused ? "not_paused" : actions.resume;
+  return isOver(view) ? "retried_run_is_over" : retryRule(parts, view, actions);
+}
+
+/** Whether a run of a workflow has ended. */
+export function isEndedWorkflow({ run, agentKind }: RunView): boolean {
+  return agentKind === "workflow" && isTerminal(run.state.status);
+}
+
+/** Whether a run is one that nobody does again: of a workflow, and completed or stopped. */
+export function isOver(view: RunView): boolean {
+  return isEndedWorkflow(view) && view.run.state.status !== "failed";
+}
+
+function retryRule(parts: readonly Actor[], view: RunView, { retry_as_new_run: rule }: Actions) {
+  const { lineLive } = view;
+  if (rule === null && isOver(view)) return "retried_run_is_over";
   if (rule === null && lineLive) return "line_is_live";
   const mine = parts.some(({ kind }) => kind === "requester" || kind === "operator");
   return rule === null && !mine ? "not_yours_to_raise" : rule;

@@ -1,4 +1,5 @@
 import type { Problem, ProblemCode, RefusalRule } from "@holdpoint/protocol";
+import { showId } from "@holdpoint/store";
 import type { MovedBy } from "@holdpoint/store/read";
 import { showActor, shown } from "./show.ts";
 
@@ -30,6 +31,7 @@ const TITLES: Readonly<Record<ProblemCode, string>> = {
   not_found: "Not found",
   agent_unknown: "The agent is not known",
   idempotency_key_reused: "The idempotency key was used for something else",
+  removed: "Removed",
   unavailable: "Not available at present",
   internal: "Something went wrong here",
 };
@@ -47,8 +49,21 @@ export function toBody({ status, code, message, extras }: ApiProblem, requestId:
   };
 }
 
+export function unauthenticated(what: string): ApiProblem {
+  return new ApiProblem(401, "unauthenticated", { detail: `Send ${what}: Authorization: Bearer <token>.` });
+}
+
 export function notFound(what: string): ApiProblem {
   return new ApiProblem(404, "not_found", { detail: `There is no such ${what}, or it is not yours to see.` });
+}
+
+/** The same request came so long ago that its run was removed; it is not made again. */
+export function removedRun(runId: string, removedAtMs: number): ApiProblem {
+  return new ApiProblem(410, "removed", {
+    detail:
+      `This Idempotency-Key came with the same request before. Its run ${showId("run", runId)} has ended, was kept for its ` +
+      `time, and was removed at ${shown(removedAtMs)}. It does not run again: to do it anew, use a new key.`,
+  });
 }
 
 /** What was refused, and who did what before, so that it is not possible any more. */
@@ -79,8 +94,8 @@ export function refused({ rule, event, runStatus, decided, soFar }: Refused): Ap
 }
 
 /** A rule that is not about a run, so that no run's history has it. */
-export function refusedRule(rule: RefusalRule): ApiProblem {
-  return new ApiProblem(409, "refused", { detail: RULES[rule], rule });
+export function refusedRule(rule: RefusalRule, more = ""): ApiProblem {
+  return new ApiProblem(409, "refused", { detail: `${RULES[rule]} ${more}`.trim(), rule });
 }
 
 /** The transition that brought a run's present status, in the words of a problem. */
@@ -107,6 +122,9 @@ const RULES: Readonly<Record<RefusalRule, string>> = {
   run_not_ended: "Only an ended run can be done again. Cancel it first.",
   attempt_open: "A call of the run is still open; settle it first.",
   line_is_live: "Another run of the same line has not ended; only one at a time may do it again.",
+  instance_is_live: "Another run of this agent has not ended under the same instance key; one at a time may.",
+  retried_run_is_over:
+    "A workflow that is {status} is never resumed, and not done again: its results stand. Submit it anew instead.",
   hold_is_over: "The question that this answers is over; look at the run and answer what it asks now.",
   not_an_approver: "You are not among those who may decide this request.",
   own_request: "Nobody approves a request of a run that they asked for or steer. Ask somebody else.",
@@ -119,8 +137,23 @@ const RULES: Readonly<Record<RefusalRule, string>> = {
   nothing_to_escalate_to: "Nobody is left to pass this request on to.",
   edit_denied: "A rule forbids the call with these arguments, so nobody can approve them.",
   rule_in_force: "A rule of this name is in force already. Lift it first, or take another name.",
+  schedule_exists: "There is a schedule of this name. Change it, delete it first, or take another name.",
+  schedule_is_over: "Its instant has passed during the pause. Change `at`, or run it by hand.",
+  too_many_live_runs: "Too many runs of this schedule have not ended. Wait for them, or cancel some.",
   deadline_passed: "The deadline has passed.",
   attempt_not_named:
     "Name the open attempts that you speak of in `attempts`: exactly one, or for `terminate` all of them.",
+  nobody_owns_it: "No worker has the run, so there is nothing to take from one; `runs explain` says what it waits for.",
+  worker_gone: "The worker has ended, or was declared gone; its runs have gone to others.",
+  task_taken: "Somebody else has the task in hands.",
+  task_not_queued: "The task waits for nobody to start it: it is {status}.",
+  task_not_started: "The task has not been started with this token. Start it first.",
+  task_token_stale: "The token is of an earlier time: somebody else has had the task since. Stop working on it.",
+  stop_not_asked: "Nobody has asked the task to stop. Say how it ended, or give it back with `release`.",
+  task_name_taken: "This name and version is known as what workers do. Take another name or version.",
+  webhook_exists: "There is a webhook of this name. Disable it first, or take another name.",
+  too_many_webhooks: "There are as many webhooks as there may be. Disable one that nobody needs any more.",
+  webhook_disabled: "The webhook was disabled, and is told nothing any more.",
+  already_delivered: "The delivery has come through: there is nothing to send or to dismiss.",
   busy: "The run kept changing while this was tried. Try again.",
 };

@@ -1,6 +1,7 @@
 import type { Run } from "@holdpoint/protocol";
 import { type ActResult, findSession, type Session, type Store } from "@holdpoint/store";
-import { findRun, type Page, type PageRequest, type RunView, readId } from "@holdpoint/store/read";
+import { findOpenNodes, findRun, type Page, type PageRequest, type RunView, readId } from "@holdpoint/store/read";
+import { readsPayloads } from "./approval-access.ts";
 import type { HandlerDeps } from "./deps.ts";
 import { actionsOf, sees, seesAll } from "./parts.ts";
 import { movedByOf, notFound, refused } from "./problem.ts";
@@ -27,7 +28,16 @@ export async function visibleSession(store: Store, caller: Caller, sessionId: st
 export async function runReply(store: Store, caller: Caller, runId: string): Promise<Run> {
   const view = await findRun(store, runId);
   if (view === null) throw notFound("run");
-  return showRun(view, actionsOf(caller, view));
+  return showAlone(store, caller, view);
+}
+
+/** A run with what no list has: the open nodes of a workflow, and for who may read payloads what came in and out. */
+export async function showAlone(store: Store, caller: Caller, view: RunView): Promise<Run> {
+  const { id, input, result } = view.run;
+  const shown = showRun(view, actionsOf(caller, view));
+  const openNodes = view.agentKind === "workflow" ? { openNodes: [...(await findOpenNodes(store, id))] } : {};
+  const payloads = (await readsPayloads(store, caller, view)) ? { input, result } : {};
+  return { ...shown, ...openNodes, ...payloads };
 }
 
 /** Answers what somebody asked of a run: the run as it is now, or the refusal; a run that is queued now is announced. */

@@ -1,4 +1,5 @@
 import {
+  type Access,
   IdempotencyKey,
   type Parsed,
   Problem,
@@ -13,9 +14,14 @@ import { z } from "zod";
 import { ApiProblem } from "./problem.ts";
 import type { Caller } from "./tokens.ts";
 
+/** Who calls: somebody whom a token names, or whoever has a task's token, of which only the hash goes on from here. */
+interface Credentials<Needed extends Access> {
+  readonly caller: Needed extends "anyone" | "task" ? null : Needed extends "executor" ? Caller | null : Caller;
+  readonly taskToken: Needed extends "task" ? string : Needed extends "executor" ? string | null : null;
+}
+
 /** What a handler is given: everything parsed by the route's own schemas. */
-export interface Asked<Name extends RouteName> {
-  readonly caller: Routes[Name]["access"] extends "anyone" ? null : Caller;
+export interface Asked<Name extends RouteName> extends Credentials<Routes[Name]["access"]> {
   readonly params: Parsed<Name, "params">;
   readonly query: Parsed<Name, "query">;
   readonly body: Parsed<Name, "body">;
@@ -48,6 +54,7 @@ export function serve(app: FastifyInstance, handlers: Handlers): void {
 
 type LooseHandler = (asked: {
   readonly caller: Caller | null;
+  readonly taskToken: string | null;
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
@@ -60,7 +67,11 @@ async function answer(
   { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
 ): Promise<void> {
   const parsed = parse(route, request);
-  const { body, status = route.status } = await handler({ caller: request.caller, ...parsed });
+  const { body, status = route.status } = await handler({
+    caller: request.caller,
+    taskToken: request.taskToken,
+    ...parsed,
+  });
   await reply.code(status).send(body);
 }
 

@@ -1,4 +1,4 @@
-import { describe, type Instant, isTerminal, type RunState } from "@holdpoint/core";
+import { type BlockedBy, describe, type Instant, isTerminal, type RunState } from "@holdpoint/core";
 import type { Agent, Assignment, Call, Finding, Message, Run, Service, Session, Worker } from "@holdpoint/protocol";
 import { type RegisteredAgent, type Session as StoredSession, showId } from "@holdpoint/store";
 import type {
@@ -28,18 +28,20 @@ export function showActor(kind: string, id: string): { readonly kind: string; re
 
 /** A run as its reader sees it; `actions` are this caller's. */
 export function showRun(view: RunView, actions: Run["actions"]): Run {
-  const { run, owner, movedBy, overdue } = view;
+  const { run, owner, movedBy, overdue, blockedBy } = view;
+  const waitingFor = waitingForNow(view);
   const { state, checkpoint } = run;
   const since = shown(movedBy.atMs);
   return {
     id: showId("run", run.id),
     sessionId: showId("session", run.sessionId),
     agent: run.agent,
+    kind: view.agentKind,
     requester: run.requester,
     submittedBy: run.submittedBy,
     goal: run.goal,
     status: state.status,
-    sentence: sentence(view, since),
+    sentence: sentenceOf({ ...run, state: { ...run.state, waitingFor } }, { since, owner, blockedBy }),
     actions,
     outcome: state.outcome,
     endReason: state.endReason,
@@ -49,8 +51,7 @@ export function showRun(view: RunView, actions: Run["actions"]): Run {
     usage: { inputTokens: checkpoint.inputTokens, outputTokens: checkpoint.outputTokens },
     workedMs: view.workedMs,
     since,
-    waitingFor:
-      state.waitingFor === null ? null : { ...state.waitingFor, subject: showSubject(state.waitingFor.subject) },
+    waitingFor: waitingFor === null ? null : { ...waitingFor, subject: showSubject(waitingFor.subject) },
     hold: run.holdSeq,
     waitDeadline: instant(state.waitDeadline),
     onDeadline: state.onDeadline,
@@ -69,6 +70,11 @@ export function showRun(view: RunView, actions: Run["actions"]): Run {
     line: showId("run", run.line),
     retryOf: run.retryOf === null ? null : showId("run", run.retryOf),
     parent: run.parent === null ? null : showId("run", run.parent),
+    ancestors: run.ancestors.map((id) => showId("run", id)),
+    startedBy: showStart(view),
+    instanceKey: run.instanceKey,
+    blockedBy: blockedBy.map(({ id, ...child }) => ({ ...child, runId: showId("run", id) })),
+    notStopped: view.notStopped.map(({ id, ...below }) => ({ ...below, runId: showId("run", id) })),
     cancelRequestedAt: instant(state.cancelRequestedAt),
     pauseRequestedAt: instant(state.pauseRequestedAt),
     pausedAt: instant(state.pausedAt),
@@ -80,19 +86,53 @@ export function showRun(view: RunView, actions: Run["actions"]): Run {
   };
 }
 
-function sentence({ run, owner }: RunView, since: string): string {
-  const { state } = run;
+/** One sentence that says what a run is doing or for whom it waits. */
+export function sentenceOf(
+  { state, currentStep, progressDueAtMs, isTask }: RunView["run"],
+  {
+    since,
+    owner,
+    blockedBy = [],
+  }: {
+    readonly since: string;
+    readonly owner: Pick<NonNullable<RunView["owner"]>, "host" | "silent"> | null;
+    readonly blockedBy?: RunView["blockedBy"];
+  },
+): string {
   return describe({
     status: state.status,
-    currentStep: run.currentStep,
+    currentStep,
     waitingFor: state.waitingFor,
     since,
-    until: isTerminal(state.status) ? null : until(state, run.progressDueAtMs),
+    until: isTerminal(state.status) ? null : until(state, progressDueAtMs),
     onDeadline: state.onDeadline,
     outcome: state.outcome,
     endReason: state.endReason,
     ownerSilent: owner?.silent ?? false,
+    blockedBy: firstOf(blockedBy),
+    task: isTask ? { executor: owner?.host ?? null } : null,
   });
+}
+
+/** For whom a run waits: of children those that have not ended by now. */
+function waitingForNow({ run, awaited }: RunView): RunState["waitingFor"] {
+  const { waitingFor } = run.state;
+  if (waitingFor === null || awaited === null) return waitingFor;
+  const { first, count } = awaited;
+  if (first === null) return { ...waitingFor, principal: "child runs" };
+  return { ...waitingFor, principal: `${showId("run", first)}${count === 1 ? "" : ` and ${count - 1} more`}` };
+}
+
+function firstOf([first, ...others]: RunView["blockedBy"]): BlockedBy | null {
+  if (first === undefined) return null;
+  const { id, step, reason } = first;
+  return { run: showId("run", id), step, reason, others: others.length };
+}
+
+function showStart({ run: { parentCall }, parentTool: tool }: RunView): Run["startedBy"] {
+  if (parentCall === null || tool === null) return null;
+  const { callId, ordinal, try: number } = parentCall;
+  return { callId: showId("call", callId), tool, ordinal, try: number };
 }
 
 /** By when somebody moves the run at the latest. */
@@ -101,7 +141,7 @@ function until(state: RunState, progressDueAtMs: number | null): string | null {
   return instant(state.status === "retrying" ? state.retryAt : state.waitDeadline);
 }
 
-function showSubject(subject: string | null): string | null {
+export function showSubject(subject: string | null): string | null {
   return subject !== null && UUID.test(subject) ? showId("call", subject) : subject;
 }
 
@@ -110,7 +150,7 @@ function showOwner({ id, leaseUntilMs, ...owner }: NonNullable<RunView["owner"]>
 }
 
 /** What was read from the database is a moment, never one that a statement still has to compute. */
-function instant(moment: Instant | null): string | null {
+export function instant(moment: Instant | null): string | null {
   return moment !== null && "at" in moment ? shown(moment.at) : null;
 }
 
@@ -145,7 +185,8 @@ function showAttempt(view: AttemptView): Call["attempts"][number] {
   };
 }
 
-export function showWorker({ id, startedAtMs, leaseUntilMs, goneAtMs, agents, ...worker }: WorkerView): Worker {
+export function showWorker(view: WorkerView): Worker {
+  const { id, startedAtMs, leaseUntilMs, goneAtMs, drainRequestedAtMs, agents, ...worker } = view;
   return {
     ...worker,
     id: showId("worker", id),
@@ -153,14 +194,16 @@ export function showWorker({ id, startedAtMs, leaseUntilMs, goneAtMs, agents, ..
     startedAt: shown(startedAtMs),
     leaseUntil: shown(leaseUntilMs),
     goneAt: shown(goneAtMs),
+    drainRequestedAt: shown(drainRequestedAtMs),
   };
 }
 
 /** The tools without their rules and schemas, which are the operators' business. */
-export function showAgent({ name, version, tools }: RegisteredAgent): Agent {
+export function showAgent({ name, version, tools, kind = "agent" }: RegisteredAgent): Agent {
   return {
     name,
     version,
+    kind,
     tools: tools.map(({ name: tool, description, effect }) => ({ name: tool, description, effect })),
   };
 }

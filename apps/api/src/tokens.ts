@@ -62,6 +62,7 @@ export function assignTokenRoles(store: Store, tokens: readonly Token[]): Promis
   return syncRoles(store, grants);
 }
 
-function digest(token: string): string {
+/** What is kept and compared of a token. */
+export function digest(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }

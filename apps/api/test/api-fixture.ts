@@ -80,6 +80,8 @@ const TOKENS = [
   { token: "finn-token", user: "finn", roles: ["finance"] },
   { token: "carl-token", user: "carl", roles: ["requester"] },
   { token: "olga-token", user: "olga", roles: ["operator"] },
+  { token: "ci-token", user: "ci-bot", roles: ["task_runner"] },
+  { token: "ci-token-2", user: "other-bot", roles: ["task_runner"] },
 ];
 
 /** Bank signs with either: it is changing its secret. */

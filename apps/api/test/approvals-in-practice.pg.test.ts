@@ -4,9 +4,9 @@ import { ROUTES } from "@holdpoint/protocol";
 import { readId } from "@holdpoint/store/read";
 import { moveClock, waitFor } from "@holdpoint/testkit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Sweep } from "../../sweeper/src/sweep.ts";
-import { passDeadlines } from "../../sweeper/src/sweeps/pass-deadlines.ts";
-import { repairWakeUps } from "../../sweeper/src/sweeps/repair-wake-ups.ts";
+import type { Sweep } from "../../../packages/upkeep/src/index.ts";
+import { passDeadlines } from "../../../packages/upkeep/src/sweeps/pass-deadlines.ts";
+import { repairWakeUps } from "../../../packages/upkeep/src/sweeps/repair-wake-ups.ts";
 import { type House, openHouse } from "./a-house.ts";
 import { problemOf } from "./api-fixture.ts";
 

@@ -65,7 +65,9 @@ describe("submitting", () => {
     expect(problem).toMatchObject({ status: 422, code: "agent_unknown" });
     expect(problem.message).toContain('There is no agent "refunds" version "9". Registered: "refunds" version "1".');
     expect(await alice().listAgents()).toEqual({
-      items: [{ ...AGENT, tools: [{ name: "send_refund", description: "Sends a refund", effect: "effect" }] }],
+      items: [
+        { ...AGENT, kind: "agent", tools: [{ name: "send_refund", description: "Sends a refund", effect: "effect" }] },
+      ],
     });
   });
 

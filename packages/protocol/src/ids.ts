@@ -15,6 +15,10 @@ export const CallId = id("call", "a call");
 export const AttemptId = id("att", "an attempt");
 export const ApprovalId = id("apr", "an approval request");
 export const WorkerId = id("wrk", "a worker");
+export const ScheduleId = id("sch", "a schedule");
+export const MemoryId = id("mem", "a memory");
+export const WebhookId = id("whk", "a webhook");
+export const DeliveryId = id("dlv", "a delivery");
 
 /** An instant on the database's clock. */
 export const Instant = z.iso.datetime().describe("Instant in UTC, by the database's clock");

@@ -1,4 +1,4 @@
-import type { JsonValue } from "@holdpoint/core";
+import type { JsonObject as JsonObjectValue, JsonValue } from "@holdpoint/core";
 import { z } from "zod";
 
 const DEEPEST = 64;
@@ -8,6 +8,11 @@ export const Json = z.unknown().refine((value) => value !== undefined && isShall
   error: `must be JSON, at most ${DEEPEST} levels deep`,
   // What a body's parser or the database gave is JSON; a schema that says so would be recursive.
 }) as z.ZodType<JsonValue, JsonValue>;
+
+/** A JSON object, as what a workflow is given. */
+export const JsonObject = Json.refine((value) => typeof value === "object" && value !== null && !Array.isArray(value), {
+  error: "must be a JSON object",
+}) as z.ZodType<JsonObjectValue, JsonObjectValue>;
 
 /** Whether a value ends within the levels that any reader of ours goes down; found without going down by recursion. */
 function isShallow(value: unknown): boolean {

@@ -6,7 +6,7 @@ export const USER_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}$/;
 export const ROLE_PATTERN = /^[a-z][a-z0-9_-]{0,49}$/;
 
 /** Roles that come with a token and say what its bearer may call at all; they are never assigned, and approve nothing. */
-export const ACCESS_ROLES = ["requester", "operator"] as const;
+export const ACCESS_ROLES = ["requester", "operator", "task_runner"] as const;
 export type AccessRole = (typeof ACCESS_ROLES)[number];
 
 /** Whether a role comes with a token, and is no approver's. */
@@ -23,6 +23,6 @@ export const ApproverRole = z
   .string()
   .regex(ROLE_PATTERN, { error: "must be a lower-case word of at most 50 characters" })
   .refine((role) => !isAccessRole(role), {
-    error: `must be an approver's role: ${ACCESS_ROLES.join(" and ")} come with a token`,
+    error: `must be an approver's role: ${ACCESS_ROLES.join(", ")} come with a token`,
   })
   .describe("A role that approval rules name");

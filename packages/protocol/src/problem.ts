@@ -13,6 +13,7 @@ export const PROBLEM_CODES = [
   "not_found",
   "agent_unknown",
   "idempotency_key_reused",
+  "removed",
   "unavailable",
   "internal",
 ] as const;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Instant, RunId, SessionId, WorkerId } from "./ids.ts";
-import { AgentRef } from "./run.ts";
+import { AgentKind, AgentRef, EffectKind } from "./run.ts";
 
 /** One conversation. */
 export const Session = z.object({ id: SessionId, requester: z.string(), createdAt: Instant }).meta({ id: "Session" });
@@ -33,13 +33,18 @@ export const Worker = z
     silent: z.boolean().describe("Its lease is over, and nobody has declared it gone yet"),
     goneAt: Instant.nullable(),
     goneReason: z.string().nullable(),
+    skewMs: z.number().int().nullable().describe("How far its clock is ahead of the database's, in milliseconds"),
+    drainRequestedAt: Instant.nullable().describe("It was asked to give its runs back and to end"),
+    drainRequestedBy: z.string().nullable(),
+    stayDown: z.boolean().describe("No other is started in its place"),
   })
   .meta({ id: "Worker" });
 export type Worker = z.output<typeof Worker>;
 
 /** An agent as its workers have registered it. */
 export const Agent = AgentRef.extend({
-  tools: z.array(z.object({ name: z.string(), description: z.string(), effect: z.enum(["read", "effect"]) })),
+  kind: AgentKind,
+  tools: z.array(z.object({ name: z.string(), description: z.string(), effect: EffectKind })),
 }).meta({ id: "Agent" });
 export type Agent = z.output<typeof Agent>;
 

@@ -9,6 +9,9 @@ export const ACCESS = {
   caller: "any caller",
   submitter: "requesters and operators",
   operator: "operators",
+  task_runner: "task runners and operators",
+  executor: "task runners, operators, and whoever has the task's token",
+  task: "whoever has the task's token",
 } as const;
 export type Access = keyof typeof ACCESS;
 

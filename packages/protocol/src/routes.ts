@@ -1,13 +1,27 @@
 import type { z } from "zod";
 import { APPROVAL_ROUTES } from "./approval-routes.ts";
+import { MEMORY_ROUTES } from "./memory.ts";
+import { ON_CALL_ROUTES } from "./on-call-routes.ts";
 import { OPERATION_ROUTES } from "./operation-routes.ts";
 import type { Route } from "./route.ts";
 import { RUN_ROUTES } from "./run-routes.ts";
+import { SCHEDULE_ROUTES } from "./schedule-routes.ts";
+import { TASK_ROUTES } from "./task-routes.ts";
+import { UPKEEP_ROUTES } from "./upkeep-routes.ts";
+import { WEBHOOK_ROUTES } from "./webhook-routes.ts";
 
 /** Every route, by the name under which client and api know it. */
-export const ROUTES = { ...RUN_ROUTES, ...APPROVAL_ROUTES, ...OPERATION_ROUTES } as const satisfies Readonly<
-  Record<string, Route>
->;
+export const ROUTES = {
+  ...RUN_ROUTES,
+  ...APPROVAL_ROUTES,
+  ...OPERATION_ROUTES,
+  ...ON_CALL_ROUTES,
+  ...SCHEDULE_ROUTES,
+  ...MEMORY_ROUTES,
+  ...UPKEEP_ROUTES,
+  ...TASK_ROUTES,
+  ...WEBHOOK_ROUTES,
+} as const satisfies Readonly<Record<string, Route>>;
 
 export type Routes = typeof ROUTES;
 export type RouteName = keyof Routes;

@@ -1,7 +1,7 @@
 import { OPERATOR_CHOICES } from "@holdpoint/core";
 import { z } from "zod";
 import { AttemptId, RunId, SessionId } from "./ids.ts";
-import { Json } from "./json.ts";
+import { Json, JsonObject } from "./json.ts";
 import { flag, listOf, pageOf, pageQuery } from "./page.ts";
 import { Message, Session } from "./resources.ts";
 import type { Route } from "./route.ts";
@@ -11,6 +11,9 @@ import { TimelineEntry } from "./timeline.ts";
 const text = z.string().trim().min(1).max(16_000);
 const reason = z.string().trim().min(1).max(1_000);
 const name = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,500}$/u, { error: "must be 1 to 500 characters of plain text" });
+const instanceKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,200}$/, { error: "must be 1 to 200 visible ASCII characters without spaces" });
 const ofRun = z.strictObject({ runId: RunId });
 const ofSession = z.strictObject({ sessionId: SessionId });
 
@@ -54,7 +57,14 @@ export const RUN_ROUTES = {
     summary: "Submit a run; its goal becomes a message of the conversation",
     access: "submitter",
     params: ofSession,
-    body: z.strictObject({ agent: AgentRef.strict(), goal: text }),
+    body: z.strictObject({
+      agent: AgentRef.strict(),
+      goal: text,
+      input: JsonObject.optional().describe("What a workflow or a task is given beside its goal"),
+      instanceKey: instanceKey
+        .optional()
+        .describe("While a run of the agent is live under this key, another is refused"),
+    }),
     idempotent: true,
     status: 201,
     reply: Run,
@@ -77,6 +87,7 @@ export const RUN_ROUTES = {
       agent: name.optional(),
       agentVersion: name.optional(),
       sessionId: SessionId.optional(),
+      parent: RunId.optional().describe("The runs that this one has started"),
     }),
     status: 200,
     reply: pageOf(Run),
@@ -89,6 +100,16 @@ export const RUN_ROUTES = {
     params: ofRun,
     status: 200,
     reply: Run,
+  },
+  listChildren: {
+    method: "GET",
+    path: "/runs/:runId/children",
+    summary: "The runs that a run has started, the oldest first",
+    access: "caller",
+    params: ofRun,
+    query: z.strictObject(pageQuery),
+    status: 200,
+    reply: pageOf(Run),
   },
   showTimeline: {
     method: "GET",
@@ -167,7 +188,8 @@ export const RUN_ROUTES = {
   resumeRun: {
     method: "POST",
     path: "/runs/:runId/resume",
-    summary: "Take a pause back; all deadlines move by the time that it took",
+    summary:
+      "Take a pause back; all deadlines move by the time that it took. A failed workflow goes on as a run of its own, which keeps what was completed",
     access: "caller",
     params: ofRun,
     status: 200,

@@ -1,11 +1,20 @@
 import { OPERATOR_CHOICES, STATUSES } from "@holdpoint/core";
 import { z } from "zod";
 import { AttemptId, CallId, Instant, RunId, SessionId, WorkerId } from "./ids.ts";
+import { Json } from "./json.ts";
 
 export const Status = z.enum(STATUSES);
 
 /** An agent that runs can be submitted to; the version is the one that a run keeps. */
 export const AgentRef = z.object({ name: z.string().min(1).max(200), version: z.string().min(1).max(100) });
+
+/** Who works on an agent's runs. */
+export const AgentKind = z
+  .enum(["agent", "workflow", "task"])
+  .describe("Who works on its runs: workers with a model, workers by a graph, or somebody else");
+
+/** What a call may do. */
+export const EffectKind = z.enum(["read", "timer", "effect", "children"]);
 
 /** Why something is refused or not offered: the table's rules, and those of holds, approvals and calls. */
 export const RULES = [
@@ -24,6 +33,8 @@ export const RULES = [
   "run_not_ended",
   "attempt_open",
   "line_is_live",
+  "instance_is_live",
+  "retried_run_is_over",
   "hold_is_over",
   "not_an_approver",
   "own_request",
@@ -36,8 +47,23 @@ export const RULES = [
   "nothing_to_escalate_to",
   "edit_denied",
   "rule_in_force",
+  "schedule_exists",
+  "schedule_is_over",
+  "too_many_live_runs",
   "deadline_passed",
   "attempt_not_named",
+  "nobody_owns_it",
+  "task_taken",
+  "task_not_queued",
+  "task_not_started",
+  "task_token_stale",
+  "stop_not_asked",
+  "task_name_taken",
+  "webhook_exists",
+  "too_many_webhooks",
+  "webhook_disabled",
+  "already_delivered",
+  "worker_gone",
   "busy",
 ] as const;
 
@@ -62,7 +88,8 @@ const WaitingFor = z.object({
   reason: z.string(),
 });
 
-const Outcome = z.discriminatedUnion("kind", [
+/** What a completed run achieved. */
+export const Outcome = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("succeeded") }),
   z.object({ kind: z.literal("partial"), reason: z.string() }),
   z.object({ kind: z.literal("blocked"), step: z.string(), reason: z.string() }),
@@ -82,6 +109,7 @@ export const Run = z
     id: RunId,
     sessionId: SessionId,
     agent: AgentRef,
+    kind: AgentKind,
     requester: z.string(),
     submittedBy: z.string().describe("Who submitted it: not always the requester"),
     goal: z.string(),
@@ -117,6 +145,31 @@ export const Run = z
     line: RunId.describe("The first run of its line"),
     retryOf: RunId.nullable(),
     parent: RunId.nullable(),
+    ancestors: z.array(RunId).describe("From the first run of its tree down to its parent; empty where it has none"),
+    startedBy: z
+      .object({
+        callId: CallId,
+        tool: z.string(),
+        ordinal: z.number().int().describe("Its place among the runs of that call, from 0"),
+        try: z.number().int().describe("1 unless an operator let the call try again"),
+      })
+      .nullable()
+      .describe("The call of its parent that started it"),
+    instanceKey: z.string().nullable().describe("Of the live runs of one agent at most one has it"),
+    blockedBy: z
+      .array(z.object({ runId: RunId, agent: AgentRef, step: z.string(), reason: z.string() }))
+      .describe("The child runs that keep it waiting for an operator since they achieved nothing; ten at most"),
+    notStopped: z
+      .array(z.object({ runId: RunId, agent: AgentRef, status: Status }))
+      .describe("While it is `cancelling`: who below it has not stopped yet; ten at most"),
+    openNodes: z
+      .array(z.object({ node: z.string(), round: z.number().int(), item: z.number().int().nullable() }))
+      .optional()
+      .describe("Of a workflow's run, in no list: the nodes that are under way; 100 at most"),
+    input: Json.optional().describe(
+      "What it was given beside its goal; in no list, and for those who may read its payloads",
+    ),
+    result: Json.optional().describe("What it has brought home; in no list, and for those who may read its payloads"),
     cancelRequestedAt: Instant.nullable(),
     pauseRequestedAt: Instant.nullable(),
     pausedAt: Instant.nullable(),
@@ -155,7 +208,7 @@ export const Call = z
     tool: z.string(),
     argsHash: z.string(),
     operationId: z.string(),
-    effect: z.enum(["read", "effect"]),
+    effect: EffectKind,
     verdict: z.enum(["allowed", "needs_approval", "denied", "invalid"]),
     at: Instant,
     attempts: z.array(Attempt),

@@ -119,7 +119,7 @@ test("a report from outside names its effect in exactly one way", () => {
   expect(takes({ externalRef: "re_1", amount: 1 })).toBe(false);
 });
 
-test.each(["requester", "operator"])("%s comes with a token, and is never assigned", (role) => {
+test.each(["requester", "operator", "task_runner"])("%s comes with a token, and is never assigned", (role) => {
   expect(ROUTES.grantRole.body.safeParse({ user: "mona", role }).success).toBe(false);
   expect(ROUTES.grantRole.body.safeParse({ user: "mona", role: "manager" }).success).toBe(true);
 });

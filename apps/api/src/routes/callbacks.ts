@@ -72,12 +72,17 @@ function json(body: Buffer): unknown {
   }
 }
 
-function replyTo({ wakeUps }: HandlerDeps, result: CallbackResult): z.output<typeof CallbackReply> {
+function replyTo({ wakeUps, log }: HandlerDeps, result: CallbackResult): z.output<typeof CallbackReply> {
   switch (result.result) {
     case "accepted":
     case "followed_up":
       wakeUps.announce(result.run);
       return { duplicate: false };
+    case "buried":
+      if (result.isNews) {
+        log.error({ event: "callback.after_removal", runId: result.runId }, "effect of a removed run has failed");
+      }
+      return { duplicate: !result.isNews };
     case "repeated":
       return { duplicate: true };
     case "not_found":

@@ -1,24 +1,14 @@
 import type { ActorKind } from "@holdpoint/core";
-import { isTerminal, mayRaise } from "@holdpoint/core";
 import type { Run } from "@holdpoint/protocol";
-import {
-  type ActResult,
-  decideAsOperator,
-  recordFact,
-  recordRefusal,
-  requestCancel,
-  requestPause,
-  resumeRun,
-  submitRun,
-} from "@holdpoint/store";
-import { type RunView, readId } from "@holdpoint/store/read";
+import { type ActResult, decideAsOperator, recordFact, requestCancel, requestPause, resumeRun } from "@holdpoint/store";
+import { readId } from "@holdpoint/store/read";
 import type { HandlerDeps } from "../deps.ts";
-import { actorFor } from "../parts.ts";
-import { movedByOf, notFound, refused } from "../problem.ts";
+import { actorFor, isEndedWorkflow } from "../parts.ts";
+import { notFound } from "../problem.ts";
 import { actReply, visibleRun } from "../run-access.ts";
 import type { Answer, Asked, Handlers } from "../serve.ts";
 import type { Caller } from "../tokens.ts";
-import { idempotency, submitReply, unknownAgent } from "./sessions.ts";
+import { redo } from "./redo.ts";
 
 type Verbs = "sendMessage" | "answer" | "cancelRun" | "pauseRun" | "resumeRun" | "retryRun" | "decideAsOperator";
 
@@ -53,7 +43,13 @@ export function runVerbHandlers(deps: HandlerDeps): Pick<Handlers, Verbs> {
         requestCancel(store, { ...target, reason: asked.body.reason ?? null }),
       ),
     pauseRun: (asked) => act(asked, ["operator"], (target) => requestPause(store, target)),
-    resumeRun: (asked) => act(asked, ["operator"], (target) => resumeRun(store, target)),
+    async resumeRun(asked) {
+      const view = await visibleRun(store, asked.caller, asked.params.runId);
+      if (!isEndedWorkflow(view)) return act(asked, ["operator"], (target) => resumeRun(store, target));
+      // What has ended never moves again: a failed workflow goes on as a run of its own.
+      const { body } = await redo(deps, { caller: asked.caller, view, event: "Resumed", idempotencyKey: null });
+      return { body };
+    },
     decideAsOperator: (asked) =>
       act(asked, ["operator"], (target) => decideAsOperator(store, { ...target, ...decisionOf(asked.body) })),
     retryRun: (asked) => retry(deps, asked),
@@ -78,41 +74,6 @@ async function retry(
   deps: HandlerDeps,
   { caller, params, idempotencyKey }: Asked<"retryRun">,
 ): Promise<Answer<"retryRun">> {
-  const { store } = deps;
-  const view = await visibleRun(store, caller, params.runId);
-  const { id: retryOf, agent, sessionId } = view.run;
-  const actor = actorFor(caller, view, ["requester", "operator"]);
-  if (!mayRaise({ type: "Submitted" }, actor.kind))
-    throw await refuseRetry(deps, view, { actor, rule: "not_yours_to_raise" });
-  const result = await submitRun(store, {
-    sessionId,
-    agent,
-    goal: null,
-    actor,
-    retryOf,
-    ...idempotency(caller, idempotencyKey, { retryOf }),
-  });
-  if (result.result === "agent_not_found") throw await unknownAgent(deps, agent);
-  if (result.result === "line_is_live") {
-    const rule = isTerminal(view.run.state.status) ? "line_is_live" : "run_not_ended";
-    throw await refuseRetry(deps, view, { actor, rule });
-  }
-  return submitReply(deps, caller, result);
-}
-
-/** A submission has no run yet that could refuse it, so its refusal is recorded with the run that it wanted to do again. */
-async function refuseRetry(
-  { store }: HandlerDeps,
-  { run, movedBy }: RunView,
-  {
-    actor,
-    rule,
-  }: {
-    readonly actor: ReturnType<typeof actorFor>;
-    readonly rule: "line_is_live" | "run_not_ended" | "not_yours_to_raise";
-  },
-) {
-  const { status } = run.state;
-  await recordRefusal(store, { runId: run.id, event: "Submitted", rule, status, actor });
-  return refused({ rule, event: "Submitted", runStatus: status, decided: movedByOf(movedBy, status) });
+  const view = await visibleRun(deps.store, caller, params.runId);
+  return redo(deps, { caller, view, event: "Submitted", idempotencyKey });
 }
