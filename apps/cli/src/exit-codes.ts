@@ -7,6 +7,8 @@ export const EXIT = {
   usage: 2,
   notFound: 3,
   unreachable: 4,
+  warned: 5,
+  stopAsked: 6,
 } as const;
 
 export const EXIT_CODES_HELP = `
@@ -16,6 +18,8 @@ Exit codes:
   2  wrong usage, or a setting is missing
   3  what was named (a run, a request, a rule …) is not there, or is not yours to see
   4  the server cannot be reached, or did not answer in time
+  5  doctor found something to look at, and nothing that is wrong
+  6  tasks heartbeat: the task is asked to stop, or to pause
 `;
 
 /** A command was used in a way that cannot work; the message says what to do. */
@@ -48,7 +52,8 @@ export function exitCodeOf(error: unknown): number {
 /** What a person is told. */
 export function explain(error: unknown): string {
   if (error instanceof ProblemError) {
-    const hint = error.code === "unauthenticated" ? " It comes from HOLDPOINT_TOKEN." : "";
+    const hint =
+      error.code === "unauthenticated" ? " It comes from HOLDPOINT_TOKEN, a task's from HOLDPOINT_TASK_TOKEN." : "";
     return `${error.title}: ${error.message}${hint}`;
   }
   if (error instanceof NoReplyError) return `${error.message} The address comes from HOLDPOINT_API_URL.`;

@@ -3,9 +3,15 @@ import { Command, CommanderError } from "commander";
 import { approvalsCommand } from "./commands/approvals.ts";
 import { appCommands } from "./commands/apps.ts";
 import { assignmentsCommand } from "./commands/assignments.ts";
+import { doctorCommand } from "./commands/doctor.ts";
+import { memoriesCommand } from "./commands/memories.ts";
 import { findingsCommand, servicesCommand } from "./commands/on-call.ts";
 import { rulesCommand } from "./commands/rules.ts";
 import { answerCommand, runsCommand } from "./commands/runs.ts";
+import { schedulesCommand } from "./commands/schedules.ts";
+import { tasksCommand } from "./commands/tasks.ts";
+import { auditCommand, maintenanceCommand, retentionCommand, tombstonesCommand } from "./commands/upkeep.ts";
+import { webhooksCommand } from "./commands/webhooks.ts";
 import { workersCommand } from "./commands/workers.ts";
 import { ENVIRONMENT_HELP, type World } from "./context.ts";
 import { EXIT, EXIT_CODES_HELP, exitCodeOf, explain } from "./exit-codes.ts";
@@ -42,9 +48,16 @@ const COMMANDS = [
   answerCommand,
   rulesCommand,
   assignmentsCommand,
+  schedulesCommand,
+  memoriesCommand,
   servicesCommand,
   findingsCommand,
   workersCommand,
+  auditCommand,
+  maintenanceCommand,
+  tombstonesCommand,
+  retentionCommand,
+  webhooksCommand,
 ];
 
 function buildProgram(world: World, end: (exitCode: number) => void): Command {
@@ -53,7 +66,8 @@ function buildProgram(world: World, end: (exitCode: number) => void): Command {
     .enablePositionalOptions()
     .addHelpText("after", `${ENVIRONMENT_HELP}${EXIT_CODES_HELP}`);
   const commands = COMMANDS.map((make) => make(world));
-  for (const command of [...commands, ...appCommands(world, end)]) program.addCommand(command);
+  for (const command of [...commands, tasksCommand(world, end), doctorCommand(world, end), ...appCommands(world, end)])
+    program.addCommand(command);
   for (const command of [program, ...descendants(program)]) {
     command
       .exitOverride()

@@ -1,8 +1,9 @@
 import type { AddressInfo } from "node:net";
 import { assignTokenRoles, buildApi } from "@holdpoint/api";
 import { openPublisher } from "@holdpoint/queue";
-import { type Agent, createWorker, defineAgent, defineTool, ToolError } from "@holdpoint/runtime";
-import { openStore, type Store } from "@holdpoint/store";
+import { type Agent, createWorker, defineAgent, defineTool, type Runnable, ToolError } from "@holdpoint/runtime";
+import { claimRuns, newId, openStore, registerWorker, type Store, showId, transitionOne } from "@holdpoint/store";
+import { findRun, readId } from "@holdpoint/store/read";
 import { createTestDatabase, scriptedModel } from "@holdpoint/testkit";
 import { pino } from "pino";
 import { z } from "zod";
@@ -14,19 +15,24 @@ export const TOKENS = {
   fay: "fay-token",
   finn: "finn-token",
   olga: "olga-token",
+  ci: "ci-bot-token",
 } as const;
 
 /** An api that listens and a worker that works, on a database of their own. */
 export interface Desk extends AsyncDisposable {
   readonly baseUrl: string;
   readonly store: Store;
+  /** The worker ends as one does that was asked to. */
+  drainWorker(): Promise<void>;
+  /** A worker that does nothing has the run, which waits for a manager; gives its shown id. */
+  claimIdly(runId: string): Promise<string>;
 }
 
 /**
  * An agent that does what its goal says: `pay` needs a manager, or two of finance if it is `much`, `ask` asks which
- * order is meant, `break` ends up with an operator.
+ * order is meant, `break` ends up with an operator. Others may be beside it.
  */
-export async function openDesk(): Promise<Desk> {
+export async function openDesk(others: readonly Runnable[] = []): Promise<Desk> {
   const stack = new AsyncDisposableStack();
   const { url } = stack.use(await createTestDatabase());
   const store = stack.use(openStore({ url, maxConnections: 6 }));
@@ -36,13 +42,18 @@ export async function openDesk(): Promise<Desk> {
   const worker = await createWorker({
     store,
     queue,
-    agents: [clerk()],
+    agents: [clerk(), ...others],
     slots: 4,
     leaseMs: 15_000,
     renewMs: 5_000,
     log,
   });
-  stack.defer(() => worker.drain(5_000));
+  let drained: Promise<void> | null = null;
+  const drainWorker = (): Promise<void> => {
+    drained ??= worker.drain(5_000);
+    return drained;
+  };
+  stack.defer(drainWorker);
   const tokens = [
     { token: TOKENS.alice, user: "alice", roles: ["requester"] },
     { token: TOKENS.mona, user: "mona", roles: ["manager"] },
@@ -50,13 +61,35 @@ export async function openDesk(): Promise<Desk> {
     { token: TOKENS.fay, user: "fay", roles: ["finance"] },
     { token: TOKENS.finn, user: "finn", roles: ["finance"] },
     { token: TOKENS.olga, user: "olga", roles: ["operator"] },
+    { token: TOKENS.ci, user: "ci-bot", roles: ["task_runner"] },
   ];
   await assignTokenRoles(store, tokens);
   const app = await buildApi({ store, publisher, tokens, log });
   stack.defer(() => app.close());
   await app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = app.server.address() as AddressInfo; // a TCP server's address
-  return { store, baseUrl: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  return {
+    store,
+    baseUrl: `http://127.0.0.1:${port}`,
+    drainWorker,
+    claimIdly: (runId) => claimIdly(store, runId),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+/** Nobody hears of the run before it is claimed: no wake-up is published for it. */
+async function claimIdly(store: Store, shownId: string): Promise<string> {
+  const runId = readId("run", shownId) ?? "";
+  const view = await findRun(store, runId);
+  if (view === null) throw new Error(`there is no ${shownId}`);
+  const requested = { type: "DeadlinePassed", remaining: null, onDeadline: "continue" } as const;
+  await transitionOne(store, { run: view.run, events: [requested], actor: { kind: "sweeper", id: "test" } });
+  const workerId = newId();
+  const process = { host: "elsewhere", pid: 1, agents: [{ name: "clerk", version: "1" }], slots: 1, leaseMs: 600_000 };
+  await registerWorker(store, { id: workerId, ...process });
+  const claimed = await claimRuns(store, { runIds: [runId], workerId, progressMs: 600_000, mayTakeSuspect: true });
+  if (claimed.length !== 1) throw new Error(`${shownId} was not claimed`);
+  return showId("worker", workerId);
 }
 
 /** What a model might write to whoever has to decide: it moves no cursor and imitates nothing. */

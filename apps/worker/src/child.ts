@@ -1,13 +1,12 @@
 // One working process. Its supervisor gives it an id, sees its end, and starts the next one.
 import { once } from "node:events";
-import { type Agent, createWorker } from "@holdpoint/runtime";
+import { createWorker } from "@holdpoint/runtime";
 import { explainStartError, openStore, showIds } from "@holdpoint/store";
 import { pino } from "pino";
 import { readConfig } from "./config.ts";
-import { loadAgents } from "./load-agents.ts";
+import { LEASE_OVER, STAY_DOWN } from "./exit-codes.ts";
+import { loadAgents, type OpenedAgents } from "./load-agents.ts";
 
-/** Exit code of a process whose lease was over: start the next one at once. */
-export const LEASE_OVER = 75;
 /** What is still open this long after the work is over (a connection, what the agents hold) does not keep the process. */
 const CLOSE_MS = 10_000;
 
@@ -19,7 +18,7 @@ async function main(): Promise<void> {
   const stopped = Promise.race([once(process, "SIGTERM"), once(process, "disconnect")]);
   const opened = await loadAgents(module, process.env);
   try {
-    await work(opened.agents, { workerId, slots: Number(slots), stopped });
+    await work(opened, { workerId, slots: Number(slots), stopped });
   } finally {
     endSoon(1);
     await opened.close();
@@ -28,7 +27,7 @@ async function main(): Promise<void> {
 
 /** Works until it is stopped or its lease is over, and gives every run back. */
 async function work(
-  agents: readonly Agent[],
+  { agents, tasks = [] }: Pick<OpenedAgents, "agents" | "tasks">,
   { workerId, slots, stopped }: { workerId: string; slots: number; stopped: Promise<unknown> },
 ): Promise<void> {
   const config = readConfig(process.env);
@@ -42,15 +41,20 @@ async function work(
     pooled: config.pooled,
     applicationName: "holdpoint worker",
   });
-  const worker = await createWorker({ ...config, store, agents, slots, log, workerId });
+  const worker = await createWorker({ ...config, store, agents, tasks, slots, log, workerId });
   log.info({ event: "worker.started", workerId, slots }, "worker started");
   tell({ event: "worker.started", workerId, pid: process.pid });
-  const ending = await Promise.race([stopped.then(() => "stopped" as const), worker.lost.then(() => "lost" as const)]);
+  const ending = await Promise.race([
+    stopped.then(() => "stopped" as const),
+    worker.lost.then(() => "lost" as const),
+    worker.drainRequested.then(() => "drain_requested" as const),
+  ]);
   const before = worker.active;
   log.info({ event: "worker.draining", workerId, ending, active: before, drainMs: config.drainMs }, "worker draining");
   await worker.drain(ending === "lost" ? 0 : config.drainMs);
   log.info({ event: "worker.drained", workerId, runs: before }, "worker drained");
-  endSoon(ending === "lost" ? LEASE_OVER : 0);
+  if (ending === "lost") endSoon(LEASE_OVER);
+  else endSoon(worker.staysDown() ? STAY_DOWN : 0);
 }
 
 /** The process ends with the first code that is given, by itself or after a while. */

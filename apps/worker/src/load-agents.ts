@@ -1,8 +1,10 @@
-import type { Agent } from "@holdpoint/runtime";
+import type { Agent, Task } from "@holdpoint/runtime";
 
 /** The agents of a worker, and what they hold open. */
 export interface OpenedAgents {
   readonly agents: readonly Agent[];
+  /** What they have done elsewhere, to be made known. */
+  readonly tasks?: readonly Task[];
   close(): Promise<void>;
 }
 
@@ -17,7 +19,9 @@ export async function loadAgents(module: string, env: NodeJS.ProcessEnv): Promis
   if (typeof open !== "function") throw new Error(`${module} has no function openAgents(env)`);
   const opened: unknown = await open(env);
   if (!isOpened(opened) || opened.agents.length === 0) {
-    throw new Error(`openAgents of ${module} must give { agents, close } with at least one agent`);
+    throw new Error(
+      `openAgents of ${module} must give { agents, close }, and { tasks } where it has any, with at least one agent`,
+    );
   }
   return opened;
 }
@@ -33,5 +37,6 @@ async function load(module: string): Promise<unknown> {
 
 function isOpened(value: unknown): value is OpenedAgents {
   if (typeof value !== "object" || value === null || !("agents" in value) || !("close" in value)) return false;
-  return Array.isArray(value.agents) && typeof value.close === "function";
+  const hasTasks = !("tasks" in value) || value.tasks === undefined || Array.isArray(value.tasks);
+  return Array.isArray(value.agents) && hasTasks && typeof value.close === "function";
 }

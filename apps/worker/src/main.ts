@@ -26,7 +26,8 @@ async function main(): Promise<number> {
   // A signal that comes twice (npm passes a Ctrl-C on again) must not end what drains.
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
   const stopped = Promise.race([once(process, "SIGTERM"), once(process, "SIGINT"), once(process, "disconnect")]);
-  const failure = await Promise.race([stopped.then(() => null), supervisor.failed]);
+  const ended = supervisor.allDown.then(() => null);
+  const failure = await Promise.race([stopped.then(() => null), ended, supervisor.failed]);
   await supervisor.stop();
   if (failure === null) return 0;
   process.stderr.write(`holdpoint worker: ${failure}\n`);

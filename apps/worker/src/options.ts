@@ -17,7 +17,7 @@ export const USAGE = `holdpoint worker --agents <module> [--processes N] [--slot
 
 Takes up runs of the agents in <module> and works on them.
 
-  --agents <module>   a module with a function openAgents(env), which gives { agents, close }
+  --agents <module>   a module with a function openAgents(env), which gives { agents, close, tasks? }
   --processes N       working processes, 1 to 64 (default 1)
   --slots N           runs that each process works on at once, 1 to 256 (default 8)
 
@@ -27,7 +27,8 @@ ${SERVER_USAGE}
   HOLDPOINT_RENEW_MS             how often it renews, at most a third of the lease (5000)
   HOLDPOINT_DRAIN_MS             how long current steps may take at SIGTERM (30000)
 
-SIGTERM and SIGINT drain: current steps finish, every run is given back, exit 0.
+SIGTERM and SIGINT drain: current steps finish, every run is given back, exit 0. So does \`holdpoint workers drain\`; another
+process is started in its place, or, with --stay-down, none: once all are down, exit 0.
 `;
 
 const Numbers = z.object({

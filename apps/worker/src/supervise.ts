@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Publisher } from "@holdpoint/queue";
 import type { Log } from "@holdpoint/runtime";
 import { findOwnedBy, loseAndRecover, markExited, newId, type Store } from "@holdpoint/store";
+import { STAY_DOWN } from "./exit-codes.ts";
 import type { WorkerArguments } from "./options.ts";
 
 export interface SupervisorOptions extends WorkerArguments {
@@ -15,6 +16,8 @@ export interface SupervisorOptions extends WorkerArguments {
 export interface Supervisor {
   /** Resolves when a process could not even start, before any has; later ones are started again and again. */
   readonly failed: Promise<string>;
+  /** Resolves when no process is left, since an operator has told every one to stay down. */
+  readonly allDown: Promise<void>;
   /** Lets all processes drain and waits for their end. */
   stop(): Promise<void>;
 }
@@ -45,17 +48,18 @@ export function supervise(options: SupervisorOptions): Supervisor {
     if (!hasStarted) failed.resolve(said.message);
   };
 
-  /** One working process, from its start to its end. */
-  const live = async (workerId: string): Promise<void> => {
+  /** One working process, from its start to its end; gives its exit code, null if it had none. */
+  const live = async (workerId: string): Promise<number | null> => {
     const child = startChild(options, workerId);
     children.add(child);
     child.on("message", (message) => hear(workerId, message));
     const end = await untilEnded(child, (error) => logNotStarted(log, workerId, error));
     children.delete(child);
-    if (end === null) return;
+    if (end === null) return null;
     log.warn({ event: "worker.exited", workerId, pid: child.pid, ...end }, "worker exited");
     await giveBackRuns(options, workerId);
     void giveBackLater(options, workerId, stopping.signal);
+    return end.code;
   };
 
   const keepAlive = async (): Promise<void> => {
@@ -64,7 +68,11 @@ export function supervise(options: SupervisorOptions): Supervisor {
       const startedMs = performance.now();
       const workerId = newId();
       // The system may have no room for another process at this moment.
-      await live(workerId).catch((error) => logNotStarted(log, workerId, error));
+      const code = await live(workerId).catch((error) => {
+        logNotStarted(log, workerId, error);
+        return null;
+      });
+      if (code === STAY_DOWN) return;
       const steady = performance.now() - startedMs > STEADY_MS;
       pauseMs = steady ? 0 : Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, pauseMs * 2));
       if (!stopping.signal.aborted) await pause(pauseMs, stopping.signal);
@@ -73,6 +81,7 @@ export function supervise(options: SupervisorOptions): Supervisor {
   const loops = Array.from({ length: processes }, keepAlive);
   return {
     failed: failed.promise,
+    allDown: Promise.all(loops).then(() => undefined),
     stop: async () => {
       stopping.abort();
       for (const child of children) child.kill("SIGTERM");
@@ -119,11 +128,8 @@ async function giveBackRuns({ store, publisher, log }: SupervisorOptions, worker
     const owned = await findOwnedBy(store, workerId, RUNS_LIMIT);
     if (owned.length === 0) return;
     const actor = { kind: "supervisor", id: `supervisor-${process.pid}` } as const;
-    const { moved, errors } = await loseAndRecover(
-      store,
-      owned.map(({ run }) => run),
-      { actor, reason: "process_exited" },
-    );
+    const losses = owned.map(({ run }) => ({ run, reason: "process_exited" as const }));
+    const { moved, errors } = await loseAndRecover(store, losses, actor);
     const ready = moved.filter(({ state }) => state.status === "queued" || state.status === "outcome_unknown");
     await publisher.publish(ready.map(({ id, version, agent }) => ({ agent, runId: id, version })));
     log.info({ event: "runs.given_back", workerId, runs: moved.length }, "runs given back");

@@ -3,8 +3,9 @@ import { ROUTES, type Run, Status } from "@holdpoint/protocol";
 import { Command } from "commander";
 import type { World } from "../context.ts";
 import { UsageError } from "../exit-codes.ts";
+import { showExplanation } from "../show/explanation.ts";
 import { type RunPage, showRun, showRunPage } from "../show/run.ts";
-import { showRuns } from "../show/runs.ts";
+import { showChildren, showRuns } from "../show/runs.ts";
 import {
   andMore,
   askAndPrint,
@@ -25,8 +26,12 @@ export function runsCommand(world: World): Command {
     .description("list, show and steer runs")
     .addCommand(listCommand(world))
     .addCommand(showCommand(world))
+    .addCommand(childrenCommand(world))
+    .addCommand(explainCommand(world))
     .addCommand(submitCommand(world))
     .addCommand(cancelCommand(world))
+    .addCommand(pauseCommand(world))
+    .addCommand(resumeCommand(world))
     .addCommand(retryCommand(world))
     .addCommand(decideCommand(world));
 }
@@ -52,6 +57,7 @@ interface ListOptions extends CommonOptions {
   readonly agent?: string;
   readonly externalRef?: string;
   readonly operation?: string;
+  readonly parent?: string;
   readonly limit: number;
 }
 
@@ -62,6 +68,7 @@ function listCommand(world: World): Command {
     .option("--waiting-for <whom>", `a user, role:<name> or a service; or a kind: ${KINDS.join(", ")}`)
     .option("--overdue", "only those whose deadline, retry or look-up is due")
     .option("--agent <name>", "only this agent's, as name or name@version")
+    .option("--parent <run>", "only those that this run has started")
     .option("--external-ref <ref>", "only those with an effect that is known by this name outside")
     .option("--operation <id>", "only the one with the call of this operation id")
     .addOption(limitOption())
@@ -75,7 +82,7 @@ function listCommand(world: World): Command {
     });
 }
 
-function filterOf({ status, waitingFor, overdue, agent, externalRef, operation, limit }: ListOptions) {
+function filterOf({ status, waitingFor, overdue, agent, parent, externalRef, operation, limit }: ListOptions) {
   const [agentName = "", agentVersion] = agent?.split("@") ?? [];
   return {
     limit,
@@ -84,6 +91,7 @@ function filterOf({ status, waitingFor, overdue, agent, externalRef, operation, 
     ...(overdue === true ? { overdue } : {}),
     ...(agent === undefined ? {} : { agent: agentName }),
     ...(agentVersion === undefined ? {} : { agentVersion }),
+    ...(parent === undefined ? {} : { parent }),
     ...(externalRef === undefined ? {} : { externalRef }),
     ...(operation === undefined ? {} : { operationId: operation }),
   };
@@ -106,12 +114,53 @@ function showCommand(world: World): Command {
     });
 }
 
+function childrenCommand(world: World): Command {
+  return new Command("children")
+    .description("the runs that a run has started, the oldest first: how each ended, or what it waits for")
+    .argument("<run>", "the run's id")
+    .addOption(limitOption())
+    .addOption(jsonOption())
+    .action(async (runId: string, options: CommonOptions & { limit: number }) => {
+      await askAndPrint(world, options, {
+        ask: (client) => client.listChildren({ runId, limit: options.limit }),
+        show: ({ items, next }, view) => showChildren(items, view) + andMore(next, view.out),
+      });
+    });
+}
+
+function explainCommand(world: World): Command {
+  return new Command("explain")
+    .description("why a run is not moving: the whole chain of evidence in words, and what would move it")
+    .argument("<run>", "the run's id")
+    .addOption(jsonOption())
+    .action((runId: string, options: CommonOptions) =>
+      askAndPrint(world, options, { ask: (client) => client.explainRun({ runId }), show: showExplanation }),
+    );
+}
+
+/** How many children a run's page names; `runs children` lists all. */
+const CHILDREN_SHOWN = 20;
+
 async function readPage(client: Client, runId: string): Promise<RunPage> {
   const run = await client.showRun({ runId });
   const timeline = await readAll((part) => client.showTimeline({ runId, ...part }));
   const messages = await readAll((part) => client.listMessages({ sessionId: run.sessionId, ...part }));
   const said = messages.findLast((message) => message.runId === runId && message.role === "assistant") ?? null;
-  return { run, timeline, said };
+  const children = await client.listChildren({ runId, limit: CHILDREN_SHOWN });
+  return { run, children, timeline, said };
+}
+
+interface SubmitOptions extends CommonOptions {
+  readonly session?: string;
+  readonly input?: string;
+  readonly instanceKey?: string;
+}
+
+async function givenBy(world: World, { input, instanceKey }: SubmitOptions) {
+  return {
+    ...(input === undefined ? {} : { input: await readJson(world, "--input", input) }),
+    ...(instanceKey === undefined ? {} : { instanceKey }),
+  };
 }
 
 function submitCommand(world: World): Command {
@@ -120,12 +169,15 @@ function submitCommand(world: World): Command {
     .argument("<agent>", "the agent as name@version")
     .argument("<goal>", "what it is asked to do")
     .option("--session <id>", "a conversation that is there already")
+    .option("--input <json>", "for a workflow or a task: what it is given, a JSON object (or @file)")
+    .option("--instance-key <key>", "while a run of this agent is live under the same key, another is refused")
     .addOption(jsonOption())
-    .action(async (agent: string, goal: string, options: CommonOptions & { session?: string }) => {
+    .action(async (agent: string, goal: string, options: SubmitOptions) => {
       const ref = readAgent(agent);
+      const given = await givenBy(world, options);
       await printRun(world, options, async (client) => {
         const sessionId = options.session ?? (await client.createSession()).id;
-        return client.submitRun({ sessionId, agent: ref, goal });
+        return client.submitRun({ sessionId, agent: ref, goal, ...given });
       });
     });
 }
@@ -142,6 +194,28 @@ function cancelCommand(world: World): Command {
         client.cancelRun({ runId, ...(reason === undefined ? {} : { reason }) }),
       );
     });
+}
+
+function pauseCommand(world: World): Command {
+  return new Command("pause")
+    .description("ask a run to pause: it starts nothing new, and its deadlines stand still")
+    .argument("<run>", "the run's id")
+    .addOption(jsonOption())
+    .action((runId: string, options: CommonOptions) =>
+      printRun(world, options, (client) => client.pauseRun({ runId })),
+    );
+}
+
+function resumeCommand(world: World): Command {
+  return new Command("resume")
+    .description(
+      "take a pause back; every deadline moves by the time that it took. A failed workflow goes on as a run of its own, which is shown",
+    )
+    .argument("<run>", "the run's id")
+    .addOption(jsonOption())
+    .action((runId: string, options: CommonOptions) =>
+      printRun(world, options, (client) => client.resumeRun({ runId })),
+    );
 }
 
 function retryCommand(world: World): Command {

@@ -22,9 +22,12 @@ export async function askAndPrint<Answer>(
   work: {
     readonly ask: (client: Client) => Promise<Answer>;
     readonly show: (answer: Answer, view: View) => string;
+    /** Who asks; by default whoever the environment names. */
+    readonly open?: (world: World) => Client;
   },
 ): Promise<void> {
-  const answer = await work.ask(openClient(world));
+  const { open = openClient } = work;
+  const answer = await work.ask(open(world));
   const { out } = world;
   out.write(json ? `${JSON.stringify(answer, null, 2)}\n` : work.show(answer, { out, now: world.now() }));
 }

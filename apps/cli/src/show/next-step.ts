@@ -5,7 +5,9 @@ export function nextStep(run: Run): string {
   const step = run.currentStep ?? "its next step";
   switch (run.status) {
     case "queued":
-      return "a free worker takes it up";
+      return run.kind === "workflow"
+        ? "a free worker takes it up, and asks its graph what is ready"
+        : "a free worker takes it up";
     case "running":
       return run.owner?.silent === true
         ? "another worker takes it up, if its own does not come back"
@@ -28,8 +30,11 @@ export function nextStep(run: Run): string {
       return "it is recovered, and another worker takes it up";
     case "cancelling":
       return "it stops as soon as nothing is open any more";
-    case "completed":
     case "failed":
+      return run.actions.resume === null
+        ? "nothing by itself; `runs resume` makes a run that goes on with what was completed"
+        : "nothing; it has ended";
+    case "completed":
     case "cancelled":
       return "nothing; it has ended";
   }
@@ -40,6 +45,7 @@ function dependency({ waitingFor, waitDeadline }: Run): string {
   const at = waitDeadline ?? "its deadline";
   if (waitingFor?.kind === "service") return `${whom} is tried again at ${at}`;
   if (waitingFor?.kind === "callback") return `${whom} reports, or is asked at ${at}`;
+  if (waitingFor?.kind === "child") return `it goes on at the end of ${whom}`;
   return `it goes on when ${whom} is there`;
 }
 

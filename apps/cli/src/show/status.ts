@@ -3,7 +3,7 @@ import type { Colours } from "../colours.ts";
 import type { Output } from "../context.ts";
 
 /** A run's status and its colour. `completed` alone is a success; anything less says so. */
-export function statusCell({ status, outcome }: Run, { colours }: Output) {
+export function statusCell({ status, outcome }: Pick<Run, "status" | "outcome">, { colours }: Output) {
   const text = outcome === null || outcome.kind === "succeeded" ? status : `${status}: ${outcome.kind}`;
   return { text, paint: paintOf(text, colours) };
 }

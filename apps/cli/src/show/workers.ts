@@ -1,7 +1,7 @@
 import type { Worker } from "@holdpoint/protocol";
 import type { Output, View } from "../context.ts";
 import { type Column, renderTable } from "../table.ts";
-import { relative } from "../times.ts";
+import { local, relative } from "../times.ts";
 
 const COLUMNS: readonly Column[] = [
   { title: "WORKER", max: 30 },
@@ -26,7 +26,20 @@ export function showWorkers(workers: readonly Worker[], { out, now }: View): str
   return renderTable(COLUMNS, rows, out);
 }
 
-function stateOf({ goneAt, goneReason, silent }: Worker, { colours }: Output) {
+/** What has come of a worker that was asked to drain. */
+export function showDrain(worker: Worker, { out }: View): string {
+  const { id, goneAt, ownedRuns, stayDown } = worker;
+  const next = stayDown ? "No other is started in its place." : "Its supervisor starts another in its place.";
+  if (goneAt !== null && ownedRuns === 0) {
+    return `${out.colours.good("Drained")}: ${id} ended at ${local(goneAt)} and has no run any more. ${next}\n`;
+  }
+  const runs = ownedRuns === 1 ? "its run" : `its ${ownedRuns} runs`;
+  return `${id} is asked to drain: with its next renewal it hears it, gives ${runs} back and ends. ${next}\n`;
+}
+
+function stateOf({ goneAt, goneReason, silent, drainRequestedAt }: Worker, { colours }: Output) {
   if (goneAt !== null) return { text: `gone: ${goneReason?.replaceAll("_", " ") ?? "unknown"}`, paint: colours.quiet };
-  return silent ? { text: "not heard of", paint: colours.bad } : { text: "working", paint: colours.good };
+  if (silent) return { text: "not heard of", paint: colours.bad };
+  if (drainRequestedAt !== null) return { text: "draining", paint: colours.waiting };
+  return { text: "working", paint: colours.good };
 }
