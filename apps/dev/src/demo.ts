@@ -17,7 +17,8 @@ import { type StopSignals, untilStopped } from "./stop-signals.ts";
 const USAGE = `npm run demo
 
 Tells, on real processes, how a refund waits for its manager, survives two kills, and is paid once; then how two people
-approve a larger one, and how a manager changes the amount of a third. Everything that it shows is checked: exit code 0
+approve a larger one, how a manager changes the amount of a third, and how a workflow goes on whose worker is killed at
+each of its nodes. Everything that it shows is checked: exit code 0
 if all is so, 1 if not. It has data of its own, which it removes at its end.
 
 Environment:
@@ -30,6 +31,8 @@ const SETTINGS = {
   HOLDPOINT_RENEW_MS: "1000",
   HOLDPOINT_GRACE_MS: "1000",
   HOLDPOINT_SWEEP_MS: "500",
+  // As if a model took a moment: so that there is time to kill a worker while it works on a node.
+  REFUND_DESK_THINK_MS: "600",
 };
 const TIMES = "lease 3 s (default 15), renewal 1 s (5), grace 1 s (5), sweep 0.5 s (1)";
 

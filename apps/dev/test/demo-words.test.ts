@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { inset } from "../src/demo/command-line.ts";
 import { localTimes, money, tell, timeOfDay } from "../src/demo/in-words.ts";
+import { nodesIn } from "../src/demo/killed-workflow.ts";
 import { openNarrator } from "../src/demo/narrator.ts";
 
 /** Of a narrow terminal. */
@@ -56,6 +57,18 @@ describe("tell", () => {
     expect(tell(moved).side).toBe("queued → running");
     expect(tell({ ...moved, from: "running" }).side).toBe("");
   });
+});
+
+test("what a timeline says of nodes is read from their own steps, in order and with every repetition", () => {
+  const step = (seq: number, kind: string, line: string) =>
+    ({ kind: "step", at: NOW.toISOString(), seq, step: kind, line }) as const;
+  const timeline = [
+    step(1, "nodes_started", "turn 1: intake starts"),
+    step(2, "tool_result", "intake: succeeded"),
+    step(3, "nodes_started", "turn 2: policy is done, refund starts"),
+    step(4, "nodes_started", "turn 3: refund starts"),
+  ];
+  expect(nodesIn(timeline)).toEqual(["intake starts", "policy is done", "refund starts", "refund starts"]);
 });
 
 test("money has two decimals", () => {

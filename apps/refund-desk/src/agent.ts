@@ -1,5 +1,5 @@
 import { type Agent, type AgentDefinition, defineAgent } from "@holdpoint/runtime";
-import { completeRefund } from "./complete-refund.ts";
+import { bringRefund, completeRefund } from "./complete-refund.ts";
 import { formatMoney } from "./money.ts";
 import type { RefundPolicy } from "./orders/order.ts";
 import type { Desk } from "./tools/desk.ts";
@@ -24,6 +24,7 @@ export function createRefundAgent({ model, now = () => new Date(), ...parts }: R
     instructions: writeInstructions(desk.policy),
     tools: [findOrderTool(desk), quoteRefundTool(desk), sendRefundTool(desk), notifyCustomerTool(desk)],
     complete: completeRefund,
+    result: bringRefund,
     onBlocked: "end",
   });
 }

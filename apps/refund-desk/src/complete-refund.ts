@@ -28,6 +28,11 @@ export function completeRefund(reply: string, results: readonly ToolResult[]): R
   return reason === null || reason === INVALID ? null : { kind: "blocked", step: last.tool, reason };
 }
 
+/** What a refund brings home: what was paid last; null if nothing was. */
+export function bringRefund(_: string, results: readonly ToolResult[]): SendRefundOutput | null {
+  return findPaid(results);
+}
+
 function findPaid(results: readonly ToolResult[]): SendRefundOutput | null {
   for (const result of results.toReversed()) {
     if (!isDoneRefund(result)) continue;

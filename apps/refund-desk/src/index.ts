@@ -32,3 +32,7 @@ export { readSetupConfig, type SetupConfig } from "./setup-config.ts";
 export { FindOrderInput, NotifyCustomerInput, QuoteRefundInput, SendRefundInput } from "./tool-inputs.ts";
 export { FindOrderOutput, NotifyCustomerOutput, QuoteRefundOutput, SendRefundOutput } from "./tool-outputs.ts";
 export { failureOf, type ToolResult } from "./tool-result.ts";
+export { createIntakeAgent } from "./workflow/intake-agent.ts";
+export { draftLetter } from "./workflow/letter.ts";
+export { REFUND_CASE, RefundCaseInput, RefundCaseOutput } from "./workflow/refund-case.ts";
+export { createWriterAgent } from "./workflow/writer-agent.ts";

@@ -121,7 +121,12 @@ describe("openAgents", () => {
     await expect(openAgents(env)).rejects.toThrow(/does not exist/);
     await setUpRefundDesk({ databaseUrl, sandboxUrl: sandbox.url }, { now: new Date(), signal });
     const { agents, close } = await openAgents(env);
-    expect(agents.map(({ name, version }) => [name, version])).toEqual([["refund-desk", "1"]]);
+    expect(agents.map(({ name, version }) => [name, version])).toEqual([
+      ["refund-desk", "1"],
+      ["refund-intake", "1"],
+      ["refund-writer", "1"],
+      ["refund-case", "1"],
+    ]);
     expect(agents[0]?.tools.get("send_refund")?.rules.map(({ name }) => name)).toEqual([
       "two_of_finance",
       "over_limit",

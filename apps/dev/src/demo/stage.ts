@@ -20,6 +20,7 @@ export interface Stage {
 }
 
 export const AGENT = { name: "refund-desk", version: "1" } as const;
+export const WORKFLOW = { name: "refund-case", version: "1" } as const;
 
 /** An order of the shop's seed, and its customer. */
 export interface Order {
@@ -42,6 +43,9 @@ export const EDITED_ORDER: Order = {
   paymentIntent: "pi_seed4423",
   email: "tomasz.tanaka@example.com",
 };
+
+/** Below every limit: it goes through a workflow. */
+export const CASE_ORDER: Order = { id: "ord_4418", paymentIntent: "pi_seed4418", email: "oskar.nowak@example.com" };
 
 export function setStage(parts: Pick<Stage, "fleet" | "queue" | "narrator" | "signal">): Stage {
   const { fleet, signal } = parts;

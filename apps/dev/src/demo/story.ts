@@ -4,10 +4,11 @@ import type { Client } from "@holdpoint/client";
 import type { Approval, Run } from "@holdpoint/protocol";
 import { askForRefund, pendingApproval } from "./ask.ts";
 import { measureCpu, sumCpu, WINDOW_MS } from "./cpu-time.ts";
-import type { Hand } from "./crew.ts";
 import { playEditedApproval } from "./edited-approval.ts";
 import type { Follower } from "./follow.ts";
 import { inWords, money } from "./in-words.ts";
+import { lastOwner, untilGone } from "./kill.ts";
+import { playKilledWorkflow } from "./killed-workflow.ts";
 import { DIRECTOR } from "./narrator.ts";
 import { refusalOf } from "./refusal.ts";
 import { AGENT, ORDER, type Stage } from "./stage.ts";
@@ -43,6 +44,7 @@ export async function playStory(stage: Stage): Promise<Told> {
   await comeTooLate(stage, { run: ended, approval, follower });
   await playTwoPeople(stage);
   await playEditedApproval(stage);
+  await playKilledWorkflow(stage);
   return { run: ended, follower, approval };
 }
 
@@ -183,30 +185,10 @@ async function comeTooLate(
   );
 }
 
-async function lastOwner({ people, crew, signal }: Stage, run: Run): Promise<Hand> {
-  const { items } = await people.olga.showTimeline({ runId: run.id, limit: 200 }, { signal });
-  const claim = items.findLast((entry) => entry.kind === "transition" && entry.event === "Claimed");
-  if (claim?.kind !== "transition") throw new Error("nobody has claimed the run");
-  return crew.find(claim.actor.id);
-}
-
 async function workerPids({ fleet, crew }: Stage): Promise<readonly number[]> {
   return [...fleet.workers, ...(await crew.hands())].map(({ pid }) => pid);
 }
 
-async function untilGone({ signal }: Stage, { name, pid }: Hand): Promise<void> {
-  await until(async () => (isRunning(pid) ? null : true), { what: `${name} to be gone`, limitMs: LIMIT_MS, signal });
-}
-
 function ms(value: number): string {
   return `${Math.round(value)} ms`;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false; // no such process: the answer itself
-  }
 }

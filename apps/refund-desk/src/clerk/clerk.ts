@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
@@ -23,11 +24,20 @@ interface Reply {
   readonly finishReason: LanguageModelV4FinishReason;
 }
 
+/** What a clerk may be asked to do in another way. */
+export interface ClerkOptions {
+  /** What is done next in a conversation; by default what the refund policy says. */
+  readonly decide?: typeof decide;
+  /** How long each turn takes, in milliseconds; 0 by default. */
+  readonly thinkMs?: number;
+}
+
 /**
  * The clerk: a language model without a network, a key or chance. It follows the refund policy on what the conversation
  * says and calls one tool at a time.
  */
-export function createClerk(): LanguageModelV4 {
+export function createClerk({ decide: next = decide, thinkMs = 0 }: ClerkOptions = {}): LanguageModelV4 {
+  const think = (signal: AbortSignal | undefined) => pause(thinkMs, undefined, signal === undefined ? {} : { signal });
   return {
     specificationVersion: "v4",
     provider: "refund-desk",
@@ -35,7 +45,8 @@ export function createClerk(): LanguageModelV4 {
     supportedUrls: {},
     doGenerate: async (options) => {
       options.abortSignal?.throwIfAborted();
-      const { decision, callId, usage, finishReason } = reply(options);
+      await think(options.abortSignal);
+      const { decision, callId, usage, finishReason } = reply(options, next);
       return {
         content: [
           "say" in decision
@@ -55,13 +66,14 @@ export function createClerk(): LanguageModelV4 {
     },
     doStream: async (options) => {
       options.abortSignal?.throwIfAborted();
-      return { stream: streamParts(listParts(reply(options)), options.abortSignal) };
+      await think(options.abortSignal);
+      return { stream: streamParts(listParts(reply(options, next)), options.abortSignal) };
     },
   };
 }
 
-function reply({ prompt, tools }: LanguageModelV4CallOptions): Reply {
-  const decision = withinTools(decide(readConversation(prompt)), tools);
+function reply({ prompt, tools }: LanguageModelV4CallOptions, next: typeof decide): Reply {
+  const decision = withinTools(next(readConversation(prompt)), tools);
   const text = "say" in decision ? decision.say : JSON.stringify(decision.call.input);
   return {
     decision,
