@@ -2,22 +2,25 @@
 // Tests may import anything: a pattern for them stands in every rule.
 const PACKAGE_MAY_IMPORT = {
   core: [],
+  workflow: ["core"],
   protocol: ["core"],
   store: ["core"],
   queue: ["core"],
   client: ["core", "protocol"],
-  runtime: ["core", "store", "queue"],
+  runtime: ["core", "workflow", "store", "queue"],
+  // protocol for the slots of a pattern: the api judges by the same what a schedule may say
+  upkeep: ["core", "protocol", "store", "queue"],
   embedded: [],
   testkit: ["core", "protocol", "store", "queue", "client", "runtime", "embedded"],
 };
 const APP_MAY_IMPORT = {
-  api: ["core", "protocol", "store", "queue"],
+  api: ["core", "protocol", "store", "queue", "upkeep"],
   worker: ["core", "store", "queue", "runtime"],
-  sweeper: ["core", "store", "queue"],
+  sweeper: ["store", "queue", "upkeep"],
   cli: ["client", "protocol"],
   // dev prepares what the fleet stands on (the schema, the queue's tables) and looks into the queue; it moves no run
   dev: ["client", "protocol", "embedded", "store", "queue"],
-  "refund-desk": ["runtime"],
+  "refund-desk": ["runtime", "workflow"],
 };
 const TEST = "(^|/)test/";
 
@@ -52,6 +55,13 @@ export default {
       severity: "error",
       from: { path: "^packages/core/src/" },
       to: { dependencyTypes: ["core", "npm", "npm-dev", "npm-no-pkg", "npm-unknown"] },
+    },
+    {
+      name: "pure-graphs",
+      comment: "workflow decides from values alone as well; of packages it knows zod, the language of its definitions",
+      severity: "error",
+      from: { path: "^packages/workflow/src/" },
+      to: { dependencyTypes: ["core", "npm", "npm-dev", "npm-no-pkg", "npm-unknown"], pathNot: "node_modules/zod/" },
     },
     {
       name: "postgres-has-one-owner",

@@ -22,7 +22,7 @@ export default defineConfig({
     reporters: report === "" ? ["default"] : ["default", ["json", { outputFile: report }]],
     coverage: {
       provider: "v8",
-      include: ["packages/core/src/**/*.ts"],
+      include: ["packages/{core,workflow}/src/**/*.ts"],
       reporter: ["text-summary", "html"],
       thresholds: { 100: true },
     },

@@ -1,9 +1,9 @@
 // Those who move runs besides workers: the supervisor that sees a process end, and the sweeper that watches the clock.
 // Both as the product has them; the queue is a list.
 
-import { MOVING, WAKING } from "../../apps/sweeper/src/schedule.ts";
 import { findOwnedBy, loseAndRecover, markExited, type Store } from "../../packages/store/src/index.ts";
 import { moveClock } from "../../packages/testkit/src/move-clock.ts";
+import { MOVING, WAKING } from "../../packages/upkeep/src/index.ts";
 import type { Stage } from "./stage.ts";
 
 /** How long after its lease a worker is gone, in milliseconds. */
@@ -13,9 +13,8 @@ const GRACE_MS = 1_000;
 export async function superviseEnd(store: Store, workerId: string): Promise<readonly string[]> {
   await markExited(store, workerId);
   const owned = await findOwnedBy(store, workerId, 10);
-  const runs = owned.map(({ run }) => run);
-  const how = { actor: { kind: "supervisor", id: "supervisor-chaos" }, reason: "process_exited" } as const;
-  const { moved, errors } = await loseAndRecover(store, runs, how);
+  const losses = owned.map(({ run }) => ({ run, reason: "process_exited" as const }));
+  const { moved, errors } = await loseAndRecover(store, losses, { kind: "supervisor", id: "supervisor-chaos" });
   if (errors.length > 0) throw new AggregateError(errors, "the runs were not given back");
   return moved.flatMap(({ id, state }) =>
     state.status === "queued" || state.status === "outcome_unknown" ? [id] : [],
@@ -48,6 +47,8 @@ export async function passTime({ store, url, runId }: Stage): Promise<void> {
   const [row] = rows;
   if (row === undefined || row.offset_ms === null) throw new Error(`nobody moves the run, which is ${row?.status}`);
   await moveClock(url, Math.ceil(row.offset_ms) + 1);
+  // The sweeper has looked all the time, so that no lease is prolonged for a gap of its own.
+  await store.pool.query(WATCHED);
 }
 
 /** What the sweeper waits for: a look-up, a retry, a wake-up that may be gone, a timer, the end of an owner's lease. */
@@ -55,3 +56,7 @@ const DUE = `
   select r.status, extract(epoch from least(r.next_reconcile_at, r.retry_at, r.queued_since + interval '2 seconds',
     case r.status when 'waiting_dependency' then r.wait_deadline end, w.lease_until + $2::float8 * interval '1 millisecond') - clock_timestamp())::float8 * 1000 as offset_ms
   from holdpoint.runs r left join holdpoint.workers w on w.id = r.owner where r.id = $1`;
+
+const WATCHED = `insert into holdpoint.lease_watch (tenant_id, since, seen_at, seen_by, grace_ms)
+  select id, 'epoch', holdpoint.clock(), 'sweeper-chaos', 0 from holdpoint.tenants
+  on conflict (tenant_id) do update set since = excluded.since, seen_at = excluded.seen_at`;

@@ -151,7 +151,9 @@ function openLoop(parts: {
   const never = new AbortController().signal;
   const shared = { store, lease, clock, log, workerId, agent, draining: never, drained: never };
   const stragglers = openStragglers();
-  const context = { ...shared, group: openCommitGroup(store), services: openServiceBoard(), stragglers };
+  // The play starts no children, and there is no queue to tell of anything.
+  const announce = async (): Promise<void> => undefined;
+  const context = { ...shared, group: openCommitGroup(store), services: openServiceBoard(), stragglers, announce };
   const claims = openClaimGroup({ ...shared, progressMs: progressMs({ agent }) });
   return {
     take: async (runId) => {

@@ -30,7 +30,11 @@ export interface Program {
 }
 
 /** Starts an app's entry point as a process. */
-export function startProgram(app: "worker" | "sweeper", args: readonly string[], env: Record<string, string>): Program {
+export function startProgram(
+  app: "worker" | "sweeper" | "api",
+  args: readonly string[],
+  env: Record<string, string>,
+): Program {
   const { PATH = "" } = process.env;
   const child = spawn(process.execPath, [`apps/${app}/src/main.ts`, ...args], {
     cwd: ROOT,

@@ -3,10 +3,13 @@ import { expect, test } from "vitest";
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
 
-test("the first agent in the README is the one that the tests run", () => {
-  const [, shown] = /<!-- test\/e2e\/first-agent\.ts -->\n```ts\n([\s\S]*?)```/.exec(read("README.md")) ?? [];
-  expect(shown).toBe(read("test/e2e/first-agent.ts"));
-});
+test.each(["test/e2e/first-agent.ts", "test/e2e/first-workflow.ts"])(
+  "what the README shows of %s is what the tests run",
+  (path) => {
+    const [, shown] = new RegExp(`<!-- ${path} -->\\n\`\`\`ts\\n([\\s\\S]*?)\`\`\``).exec(read("README.md")) ?? [];
+    expect(shown).toBe(read(path));
+  },
+);
 
 test("every document that a document points at is there", () => {
   for (const from of ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]) {
