@@ -4,9 +4,9 @@ import { describe, expect, test } from "vitest";
 import {
   type CallbackResult,
   decideAsOperator,
-  type ProviderCallback,
   findRetentionDue,
   findTombstones,
+  type ProviderCallback,
   recordCallback,
   removeRuns,
   requestCancel,

@@ -268,7 +268,9 @@ test("a pending effect of a run that has ended is a finding after a day, until i
 
 test("a transition before the one that it follows is found, were the run live for long", async () => {
   const { run } = await aClaimedRun(bench.store);
-  await bench.sql("update holdpoint.transitions set at = at - interval '1 minute' where run_id = $1 and seq = 2", [run.id]);
+  await bench.sql("update holdpoint.transitions set at = at - interval '1 minute' where run_id = $1 and seq = 2", [
+    run.id,
+  ]);
   expect((await audit()).map(({ code, runId, subject }) => [code, runId, subject])).toEqual([
     ["time_inversion", run.id, "a transition before the one that it follows"],
   ]);

@@ -121,7 +121,7 @@ function saidInWords(said: NonNullable<NonNullable<Task["executor"]>["said"]>): 
   return said.reason === null ? said.kind : `${said.kind}: ${said.reason}`;
 }
 
-function lateInWords({ executor, report, at, runStatus }: Task["late"][number], now: number): string {
+function lateInWords({ executor, report, at, runStatus }: Task["late"][number], now: Date): string {
   return `${executor}: ${saidInWords(report)} at ${localAndRelative(at, now)}, when the run was ${runStatus}: it has moved nothing`;
 }
 
