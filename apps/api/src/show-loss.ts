@@ -4,6 +4,9 @@ import { type LossForecast as Forecast, showId } from "@holdpoint/store";
 import type { WorkerView } from "@holdpoint/store/read";
 import { shown } from "./show.ts";
 
+const TASK_TAKEN =
+  "somebody else may start it anew, while whoever has it may still act, until told so at its next heartbeat: it may be done twice";
+
 /** What becomes of a run that loses its worker, as it crosses HTTP. */
 export function showForecast({ run, foreseen, open }: Forecast): LossForecast {
   return {
@@ -12,7 +15,8 @@ export function showForecast({ run, foreseen, open }: Forecast): LossForecast {
     agent: run.agent,
     currentStep: run.currentStep,
     becomes: foreseen.becomes.status,
-    text: describeLoss(foreseen, run.currentStep),
+    // Nothing keeps whoever works elsewhere from acting: not its claim, only its own next heartbeat.
+    text: run.isTask && foreseen.becomes.status === "queued" ? TASK_TAKEN : describeLoss(foreseen, run.currentStep),
     effects: open.map(({ attemptId, callId: _, startedAtMs, deadlineAtMs, ...effect }) => ({
       ...effect,
       attemptId: showId("attempt", attemptId),

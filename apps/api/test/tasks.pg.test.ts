@@ -261,3 +261,17 @@ describe("a task's token", () => {
     expect(rows[0].row).not.toContain(token);
   });
 });
+
+test("whoever takes a task from its executor is told before that it may be done twice, and by the audit if it was", async () => {
+  const { runId, executor } = await aStartedTask();
+  const { forecast } = await olga().takeOverRun({ runId });
+  expect(forecast).toMatchObject({ becomes: "queued", text: expect.stringContaining("it may be done twice") });
+  expect(await olga().takeOverRun({ runId, apply: true, reason: "it hangs" })).toMatchObject({ status: "queued" });
+  await ci().startTask({ runId, executor: "runner 8" });
+  const done = { runId, outcome: { kind: "succeeded" } } as const;
+  expect(await problemOf(executor.completeTask(done))).toMatchObject({ status: 409, rule: "task_token_stale" });
+  expect((await ci().showTask({ runId })).late).toMatchObject([{ executor: "runner 7", report: { kind: "complete" } }]);
+  expect((await olga().audit()).items).toContainEqual(
+    expect.objectContaining({ code: "task_reported_late", runId, subject: "runner 7" }),
+  );
+});

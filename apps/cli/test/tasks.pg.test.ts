@@ -82,7 +82,7 @@ describe("tasks", () => {
     const other = await script(token, "tasks", "complete", runId);
     expect(other.exitCode).toBe(1);
     expect(other.err).toMatch(/^holdpoint: Refused: The run has ended/);
-    expect((await as("olga", "tasks", "show", runId)).out).toMatch(/Said too late +complete, succeeded at /);
+    expect((await as("olga", "tasks", "show", runId)).out).toMatch(/Said too late +runner 7: complete, succeeded at /);
   });
 
   test("complete as blocked is never shown as a success", async () => {

@@ -26,6 +26,7 @@ test("the package gives away these names and no other", () => {
     "PROOFS",
     "PROOF_OF",
     "RAISERS",
+    "SECOND_LEASE_LIMIT_MS",
     "SETTLERS",
     "STATUSES",
     "TABLE",

@@ -9,6 +9,7 @@ import { nameOf } from "./log.ts";
 import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
 import { giveAsUnknown, settleEffect } from "./settle-effect.ts";
+import { startRefused } from "./start-refused.ts";
 
 type Execute = Extract<Next, { do: "execute" }>;
 
@@ -123,7 +124,7 @@ export async function beginEffect(act: Act, begin: Begin): Promise<Stored> {
   });
   if (begun.result !== "taken") return begun;
   // Refused: a stop or a pause was requested, or the approval has lapsed. The rows say which.
-  if (!begun.started) return run.reload();
+  if (!begun.started) return startRefused(act, begun.refusal);
   const remainingMs = call.timeoutMs - (context.clock.monotonicMs() - sentMs);
   if (remainingMs <= 0) return settleEffect(act, { ...begin, attemptId }, TOO_LATE);
   if (act.stop.aborted || !context.lease.isValid()) return notSent(act, begin, attemptId);

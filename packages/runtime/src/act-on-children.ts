@@ -5,6 +5,7 @@ import { FAN_OUT_LIMIT } from "./define-child-runs.ts";
 import type { ChildRunRequest, Tool } from "./define-tool.ts";
 import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
+import { startRefused } from "./start-refused.ts";
 
 type StartChildren = Extract<Next, { do: "start_children" }>;
 type StopChildren = Extract<Next, { do: "stop_children" }>;
@@ -32,8 +33,9 @@ export async function actOnChildren(act: Act, next: StartChildren): Promise<Stor
     await context.announce(start.children.map(({ id: runId, agent }) => ({ agent, runId, version: 1 })));
     return begun;
   }
-  // Refused for a stop, a pause or a lapsed approval: the rows say which.
-  return begun.refusal === null ? run.reload() : hold(act, next, REFUSALS[begun.refusal]);
+  const { refusal } = begun;
+  if (refusal === null || refusal === "ancestor_stopped") return startRefused(act, refusal);
+  return hold(act, next, REFUSALS[refusal]);
 }
 
 const REFUSALS = {

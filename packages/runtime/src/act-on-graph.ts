@@ -135,13 +135,13 @@ function verdictOf(node: WorkStart): Verdict {
 const DAY_MS = 86_400_000;
 
 /** What a node asks a person, as a request. Whether no answer goes to an operator the graph decides. */
-function termsOf(node: string, { approvers, deadlineMs, asks, answerSchema }: PersonRequest): ApprovalRule {
+function termsOf(node: string, { approvers, deadlineMs, asks, answerSchema, fourEyes }: PersonRequest): ApprovalRule {
   return {
     rule: node,
     approvers,
     quorum: 1,
     veto: true,
-    fourEyes: true,
+    fourEyes,
     decisions: asks === "answer" ? ["approve", "reject", "respond"] : ["approve", "reject"],
     answerSchema,
     deadlineMs: deadlineMs ?? DAY_MS,

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { advance, type ClosedService, type PlanInput, type RunEvent } from "@holdpoint/core";
 import {
-  type ChildrenRefusal,
   type CommitGroup,
   failureKind,
   type LoadedRun,
   loadRun,
   type Run,
+  type StartRefusal,
   type StepCommit,
   type Store,
   type TransitionResult,
@@ -22,7 +22,7 @@ import type { ServiceBoard } from "./service-board.ts";
 
 /** What became of something that the owner wanted to store. */
 export type Stored =
-  | { readonly result: "taken"; readonly started: boolean; readonly refusal: ChildrenRefusal | null }
+  | { readonly result: "taken"; readonly started: boolean; readonly refusal: StartRefusal | null }
   /** The run was given back: somebody else moves it next. */
   | { readonly result: "given"; readonly run: Run }
   /** The rows have changed; they were loaded again and the owner has to plan anew. */

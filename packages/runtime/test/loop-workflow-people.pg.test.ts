@@ -16,7 +16,7 @@ import {
   untilHeld,
 } from "./a-graph.ts";
 import { aDesk, aTool, NEEDS_MANAGER } from "./desk.ts";
-import { type Fleet, MANAGER, openFleet } from "./fleet.ts";
+import { ALICE, type Fleet, MANAGER, openFleet } from "./fleet.ts";
 
 let fleet: Fleet;
 
@@ -47,6 +47,26 @@ function aQuestion(onDeadline: "reject" | "operator" = "reject") {
       },
     },
     result: ({ need }) => need("size"),
+  });
+  return bindWorkflow(workflow);
+}
+
+/** A workflow that asks whoever it is for. */
+function askingItsRequester(fourEyes: boolean) {
+  const workflow = defineWorkflow({
+    name: aGraphName(),
+    version: "1",
+    input: ORDER,
+    nodes: {
+      address: {
+        kind: "human",
+        question: () => "Where to?",
+        approvers: { users: [ALICE.id] },
+        fourEyes,
+        output: z.string(),
+      },
+    },
+    result: ({ need }) => need("address").answer,
   });
   return bindWorkflow(workflow);
 }
@@ -105,6 +125,27 @@ describe("a human node", () => {
     const ended = await fleet.untilStatus(id, "completed");
     expect(ended.result).toEqual({ decision: "answered", note: "said at the desk", answer: { size: "m" } });
     expect(ended.state.outcome).toEqual({ kind: "succeeded" });
+  });
+
+  test("asks the requester of the run only where it says that four eyes are not needed", async () => {
+    const respond = async (runId: string) => {
+      const { id: approvalId, argsHash } = await pendingRequest(fleet, runId);
+      const actor = { kind: "approver", id: ALICE.id } as const;
+      return decideApproval(fleet.store, {
+        approvalId,
+        argsHash,
+        decision: "respond",
+        note: null,
+        actor,
+        answer: "home",
+      });
+    };
+    const guarded = await begin(askingItsRequester(true));
+    expect(await respond(guarded)).toMatchObject({ result: "refused", rule: "own_request" });
+    const open = await begin(askingItsRequester(false));
+    expect((await respond(open)).result).toBe("accepted");
+    await fleet.wake((await fleet.load(open)).run);
+    expect((await fleet.untilStatus(open, "completed")).result).toBe("home");
   });
 
   test.each([

@@ -32,7 +32,9 @@ locked as materialized (
       and not exists (select from ancestors_held a where a.id = any(r.ancestors) and a.cancel_requested_at is not null)
       -- What is forbidden or revoked since the plan was made is seen by the next one.
       and (i.start->>'policyRevision')::int is not distinct from
-        (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as may_start
+        (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as may_start,
+      exists (select from ancestors_held a where a.id = any(r.ancestors) and a.cancel_requested_at is not null)
+        as is_below_a_stop
   from holdpoint.runs r join input i on i."runId" = r.id
   where r.tenant_id = $1::uuid and r.owner = i."workerId" and r.epoch = i.epoch and r.step_seq = i."stepSeq"
     and r.status in ('running', 'cancelling', 'outcome_unknown')
@@ -51,7 +53,7 @@ still_open as materialized (
   where a.ended_at is null order by a.id for update of a
 ),
 valid as materialized (
-  select i.*, l.may_start and nullif(i.start, 'null'::jsonb) is not null as may_start
+  select i.*, l.is_below_a_stop, l.may_start and nullif(i.start, 'null'::jsonb) is not null as may_start
   from input i join locked l on l.id = i."runId"
   where (select count(*) from needed n where n.run_id = l.id) = (select count(*) from still_open o where o.run_id = l.id)
 ),
@@ -100,7 +102,7 @@ refused as materialized (
   where v.may_start and v.start ? 'children'
 ),
 judged as materialized (
-  select v.*, f.why as refusal, f.why is null and v.may_start
+  select v.*, case when v.is_below_a_stop then 'ancestor_stopped' else f.why end as refusal, f.why is null and v.may_start
     -- A call that this very commit makes is not in the snapshot yet: its children start with the next.
     and (select count(*) from to_start t where t."runId" = v."runId")
       = coalesce(jsonb_array_length(nullif(v.start->'children', 'null'::jsonb)), 0) and (s.id is not null or (v."approvalId" is null and not exists (

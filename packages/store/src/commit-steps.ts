@@ -47,8 +47,8 @@ export interface ChildStart {
   readonly input: JsonValue;
 }
 
-/** Why the start of children was refused, where it is not a stop, a pause, a changed policy or a lapsed approval. */
-export type ChildrenRefusal = "agent_unknown" | "tree_limit" | "line_is_live";
+/** Why a start was refused, where the run's own rows do not say it: they tell of a stop, a pause, a policy, an approval. */
+export type StartRefusal = "ancestor_stopped" | "agent_unknown" | "tree_limit" | "line_is_live";
 
 /** A try that is over when it is stored: of a read, or one that failed for certain before anything was sent. */
 export interface FinishedAttempt {
@@ -92,7 +92,7 @@ export type CommitResult =
       readonly stepSeq: number;
       /** Whether the start was allowed; false as well when none was asked for. */
       readonly started: boolean;
-      readonly refusal: ChildrenRefusal | null;
+      readonly refusal: StartRefusal | null;
       readonly status: Status;
       readonly cancelRequested: boolean;
       readonly pauseRequested: boolean;
@@ -142,7 +142,7 @@ interface CommitRow {
   readonly ord: number;
   readonly step_seq: number;
   readonly started: boolean;
-  readonly refusal: ChildrenRefusal | null;
+  readonly refusal: StartRefusal | null;
   readonly status: Status;
   readonly cancel_requested: boolean;
   readonly pause_requested: boolean;

@@ -30,13 +30,13 @@ export { claimRuns, isUnloaded } from "./claim-runs.ts";
 export type { CommitGroup } from "./commit-group.ts";
 export { openCommitGroup } from "./commit-group.ts";
 export type {
-  ChildrenRefusal,
   ChildrenStart,
   ChildStart,
   CommitResult,
   EffectStart,
   FinishedAttempt,
   Start,
+  StartRefusal,
   StepCommit,
 } from "./commit-steps.ts";
 export { commitSteps } from "./commit-steps.ts";

@@ -1,6 +1,6 @@
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
-import type { ProviderCallback } from "./record-callback.ts";
+import type { CallbackRecord } from "./transition.ts";
 
 /** What became of a report about an effect whose run was removed. */
 export interface BuriedReport {
@@ -15,7 +15,13 @@ export interface BuriedReport {
  */
 export async function reportBuried(
   store: Store,
-  { source, status, effect }: ProviderCallback,
+  {
+    source,
+    status,
+    effect,
+  }: Pick<CallbackRecord, "source" | "status"> & {
+    readonly effect: { readonly externalRef: string } | { readonly operationId: string };
+  },
 ): Promise<BuriedReport | null> {
   const key = JSON.stringify([{ ...effect, service: source }]);
   const [row] = await execute<{ run_id: string; is_news: boolean }>(store, REPORT, [

@@ -41,8 +41,8 @@ const SETS = [
  * Whom the rule of four eyes keeps from approving the request \`t\` of the moved run \`m\`: those it names, and whoever has
  * said anything of what the run's model was shown from the start. In a session that others have spoken in, or a run that
  * does another's again, that is more than who submitted this one; for what a schedule has started, whoever has said what
- * that does; for a child run, whoever had spoken to the runs that it was started for, and whoever has edited what it was
- * started with. A child that somebody has done again is a run of its own, and of the same line.
+ * that does; for a child run, whoever had spoken to the runs that it was started for, or had kept a memory that those may
+ * have been told, and whoever has edited what it was started with. A child that somebody has done again is a run of its own, and of the same line.
  */
 const EXCLUDED = `case when (t.terms->>'fourEyes')::boolean then array(
            select x.person from unnest(t.excluded) as x(person)
@@ -51,6 +51,11 @@ const EXCLUDED = `case when (t.terms->>'fourEyes')::boolean then array(
            union select g.author from holdpoint.runs p
              join holdpoint.messages g on g.session_id = p.session_id and g.role = 'user'
                and g.at <= (m.run->>'created_at')::timestamptz
+             where p.id in (select unnest(l.ancestors) from holdpoint.runs l where l.line = (m.run->>'line')::uuid)
+           union select y.created_by from holdpoint.runs p
+             join holdpoint.memories y on y.tenant_id = p.tenant_id and y.subject = p.requester
+               and y.created_at <= p.created_at and y.expires_at > p.created_at
+               and (y.deleted_at is null or y.deleted_at > p.created_at)
              where p.id in (select unnest(l.ancestors) from holdpoint.runs l where l.line = (m.run->>'line')::uuid)
            union select p.edited_by from holdpoint.runs o
              join holdpoint.approvals p on p.run_id = o.parent and p.call_id = o.parent_call

@@ -7,6 +7,7 @@ import {
   hashArgs,
   type LoadedRun,
   newId,
+  putMemory,
   type RegisteredTool,
   type Run,
   requestCancel,
@@ -138,6 +139,21 @@ describe("what a child run asks for", () => {
     await endBlocked(childId);
     const child = await reload(bench.store, childId);
     expect(await answerTo(await retried(child.run.sessionId, childId), speaker)).toBe("own_request");
+  });
+
+  test("is approved by nobody whose memory the run above it may have been told", async () => {
+    const [keeper, later] = [await aManager(), await aManager()];
+    const requester = `requester-${newId().slice(-8)}`;
+    const kept = { subject: requester, key: "account", value: "pays to DE00", validForMs: 60_000 };
+    await putMemory(bench.store, { ...kept, by: keeper });
+    await aRun(bench.store);
+    const { id: sessionId } = await createSession(bench.store, requester);
+    const { childIds } = await aParent(bench.store, { count: 2, run: await aRun(bench.store, { sessionId }) });
+    await putMemory(bench.store, { ...kept, key: "other", by: later });
+    const [first, second] = await Promise.all(childIds.map((id) => reload(bench.store, id)));
+    if (first === undefined || second === undefined) throw new Error("there are two");
+    expect(await answerTo(first.run, keeper)).toBe("own_request");
+    expect(await answerTo(second.run, later)).toBe("accepted");
   });
 
   test("is approved by nobody who has edited what it, or the run above it, was started with", async () => {

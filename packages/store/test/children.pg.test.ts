@@ -160,7 +160,12 @@ describe("a stop of an ancestor", () => {
     const planning = await aPlanning(bench.store, call, { run: child.run });
     await requestCancel(bench.store, { runId: parent.run.id, actor: ALICE, reason: null });
     const [result] = await commitSteps(bench.store, [aCommit(planning, { start: aStart(call) })]);
-    expect(result).toMatchObject({ result: "taken", started: false, status: "running" });
+    expect(result).toMatchObject({
+      result: "taken",
+      started: false,
+      refusal: "ancestor_stopped",
+      status: "running",
+    });
     const more = aParentCall({ ordinal: 1 });
     const rows = aCommit(await reload(bench.store, child.run.id), { calls: [more] });
     await commitSteps(bench.store, [rows]);

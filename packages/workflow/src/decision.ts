@@ -11,6 +11,8 @@ export interface PersonRequest {
   readonly deadlineMs: number | null;
   /** Either way the execution is done with the decision `expired`; here it says what that leads to. */
   readonly onDeadline: "reject" | "operator";
+  /** Whoever asked for the run, or steers it, may not answer. */
+  readonly fourEyes: boolean;
   /** What may be decided: a release, or (with `answer`) what its schema takes. */
   readonly asks: "answer" | "release";
   /** What an answer must look like, as JSON schema; null: any JSON, or there is none to give. */

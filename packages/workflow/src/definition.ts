@@ -125,6 +125,8 @@ interface QuestionDefinition<Sc> {
   readonly deadlineMs?: number;
   /** What no answer in time leads to: it goes on as `expired` (which rejects a release), or an operator decides. */
   readonly onDeadline?: "reject" | "operator";
+  /** Whoever asked for the run, or steers it, may not answer; true by default. False for a question to the requester. */
+  readonly fourEyes?: boolean;
 }
 
 /** A question to a person, who approves, rejects, or gives an answer. */

@@ -27,6 +27,7 @@ export interface UntypedDefinition {
   readonly approvers?: { readonly roles?: readonly string[]; readonly users?: readonly string[] };
   readonly deadlineMs?: number;
   readonly onDeadline?: "reject" | "operator";
+  readonly fourEyes?: boolean;
   readonly gate?: GateNode["gate"];
   readonly judge?: ScopeFunction;
   readonly rework?: string | readonly string[];
@@ -65,7 +66,14 @@ function gateOf({ gate, judge, rework = [], rounds = DEFAULT_ROUNDS, ...definiti
   return { gate, ask: questionOf(definition), rework: back, rounds, otherwise: definition.otherwise ?? "block" };
 }
 
-function questionOf({ question, show, approvers, deadlineMs, onDeadline }: Partial<UntypedDefinition>): Question {
+function questionOf({
+  question,
+  show,
+  approvers,
+  deadlineMs,
+  onDeadline,
+  fourEyes,
+}: Partial<UntypedDefinition>): Question {
   const { roles = [], users = [] } = approvers ?? {};
   return {
     question: question as ScopeFunction,
@@ -73,6 +81,7 @@ function questionOf({ question, show, approvers, deadlineMs, onDeadline }: Parti
     approvers: { roles, users },
     deadlineMs: deadlineMs ?? null,
     onDeadline: onDeadline ?? "reject",
+    fourEyes: fourEyes ?? true,
   };
 }
 

@@ -54,6 +54,7 @@ export interface Question {
   readonly approvers: Approvers;
   readonly deadlineMs: number | null;
   readonly onDeadline: "reject" | "operator";
+  readonly fourEyes: boolean;
 }
 
 export type HumanNode = NodeBase & {

@@ -105,13 +105,13 @@ function startOf(node: WorkNode, { at, scope }: { at: Position; scope: ScopeValu
 }
 
 function requestOf(node: Extract<Node, { readonly ask: Question }>, scope: ScopeValues): PersonRequest {
-  const { question, show, approvers, deadlineMs, onDeadline } = node.ask;
+  const { question, show, approvers, deadlineMs, onDeadline, fourEyes } = node.ask;
   const shown = show === null ? null : toJson(show(scope));
   const asked =
     node.kind === "human"
       ? ({ asks: "answer", answerSchema: node.answerSchema } as const)
       : ({ asks: "release", answerSchema: null } as const);
-  return { question: textOf(question, scope), shown, approvers, deadlineMs, onDeadline, ...asked };
+  return { question: textOf(question, scope), shown, approvers, deadlineMs, onDeadline, fourEyes, ...asked };
 }
 
 function textOf(make: ScopeFunction, scope: ScopeValues): string {

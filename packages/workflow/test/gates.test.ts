@@ -250,6 +250,7 @@ describe("an approval gate", () => {
         approvers: { roles: [], users: ["ada"] },
         deadlineMs: null,
         onDeadline: "reject",
+        fourEyes: true,
       },
     });
   });

@@ -98,6 +98,7 @@ describe("the refund workflow", () => {
         approvers: { roles: ["support_lead"], users: [] },
         deadlineMs: 3_600_000,
         onDeadline: "reject",
+        fourEyes: true,
         asks: "answer",
         answerSchema: expect.objectContaining({
           type: "object",
