@@ -153,7 +153,8 @@ function openLoop(parts: {
   const stragglers = openStragglers();
   // The play starts no children, and there is no queue to tell of anything.
   const announce = async (): Promise<void> => undefined;
-  const context = { ...shared, group: openCommitGroup(store), services: openServiceBoard(), stragglers, announce };
+  const findRunnable = () => null;
+  const context = { ...shared, findRunnable, group: openCommitGroup(store), services: openServiceBoard(), stragglers, announce };
   const claims = openClaimGroup({ ...shared, progressMs: progressMs({ agent }) });
   return {
     take: async (runId) => {

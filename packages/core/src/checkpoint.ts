@@ -67,6 +67,8 @@ export function nextInWords(next: Next): string {
       return `ask what has become of ${next.call.tool}`;
     case "decide":
       return `ask the graph what is ready, turn ${next.turn}`;
+    case "migrate":
+      return `go on in version ${next.version}`;
     case "set_timer":
       return `${next.call.tool}: set its timer`;
     case "start_children":
@@ -96,6 +98,7 @@ function completed(body: StepBody, calls: readonly Call[]): string | null {
       return `message from ${body.from.slice(0, 64)}`;
     case "model_failed":
     case "intent":
+    case "migration":
     case "timer_set":
     case "children_started":
     case "call_failed":

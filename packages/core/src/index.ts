@@ -51,7 +51,7 @@ export type { Next, PlanInput, RequestedApproval } from "./next.ts";
 export { plan } from "./plan.ts";
 export { approvalFor, asItRuns } from "./plan-call.ts";
 export { type Family, familyOf, stoppingHold, wakesParent } from "./plan-children.ts";
-export { bothHolds } from "./plan-graph.ts";
+export { bothHolds, MIGRATION_SUBJECT } from "./plan-graph.ts";
 export type { Condition, DenyRule, JudgedCall, PolicyRule, ShadowedRule } from "./policy.ts";
 export { findDenial, findShadowed, judgePolicy } from "./policy.ts";
 export type { Presentation, Presented } from "./present.ts";

@@ -27,6 +27,8 @@ export interface PlanInput {
   readonly liveChildren: number;
   /** Its turns are decided by a graph, not by a model. */
   readonly isGraph: boolean;
+  /** The version of its agent that the run goes by. */
+  readonly version: string;
   /** In the order in which they were asked for. */
   readonly approvals: readonly Approval[];
   /** Facts that no step has taken in yet, in order of arrival. */
@@ -99,6 +101,8 @@ export type Next =
       readonly service: ClosedService | null;
     }
   | { readonly do: "set_timer"; readonly call: Call }
+  /** Checks whether what the run has done means the same in another version, and goes on in that. */
+  | { readonly do: "migrate"; readonly version: string }
   /** Asks the graph what is ready; `waiting` is what the run waits for if that is nothing, null if nothing is open. */
   | {
       readonly do: "decide";

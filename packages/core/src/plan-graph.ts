@@ -12,6 +12,8 @@ import type { Call } from "./step.ts";
  * is asked when nothing else can go on.
  */
 export function planGraph(input: PlanInput): Next {
+  const version = migrationAsked(input);
+  if (version !== null) return { do: "migrate", version };
   const open = openWork(input);
   if ("do" in open) return open;
   const { polls, waiting } = open;
@@ -25,6 +27,19 @@ export function planGraph(input: PlanInput): Next {
   if (poll === undefined) return { do: "decide", turn: turns + 1, waiting };
   const beside = waiting?.hold.kind === "dependency" ? { beside: waiting.hold } : {};
   return { do: "decide", turn: turns + 1, waiting: { ...poll, ...beside } };
+}
+
+/** What an operator passes over who does not want a refused migration any more. */
+export const MIGRATION_SUBJECT = "@migration";
+
+/** The version in which an operator wants the run to go on; null if it does, or nobody does any more. */
+function migrationAsked({ steps, version }: PlanInput): string | null {
+  const last = steps.findLast(
+    ({ body }) =>
+      body.kind === "migration" ||
+      (body.kind === "operator" && body.choice === "skip" && body.callId === MIGRATION_SUBJECT),
+  )?.body;
+  return last?.kind === "migration" && last.version !== version ? last.version : null;
 }
 
 interface OpenWork {

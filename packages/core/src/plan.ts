@@ -18,7 +18,7 @@ const INVALID_ROUNDS_LIMIT = 2;
 export function plan(input: PlanInput): Next {
   const open = input.openAttempts[0];
   if (open !== undefined) return { do: "settle_attempt", call: callOf(input, open.callId), attempt: open };
-  const orders = input.unread.filter((fact) => fact.body.kind === "operator");
+  const orders = input.unread.filter(({ body }) => body.kind === "operator" || body.kind === "migration");
   if (orders.length > 0) return { do: "read_facts", facts: orders };
   if (input.isGraph) return planGraph(input);
   const reply = lastReply(input.steps);

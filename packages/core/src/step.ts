@@ -221,6 +221,8 @@ export type StepBody =
     }
   | { readonly kind: "message"; readonly from: string; readonly text: string }
   | { readonly kind: "no_answer" }
+  /** An operator wants a workflow to go on in another version of its definition. */
+  | { readonly kind: "migration"; readonly version: string; readonly by: string }
   /**
    * The other side says that something has become of an effect; its tool asks what. `failed`: it says that the effect has
    * failed, which counts where the call has its result and nobody asks any more.
@@ -268,7 +270,7 @@ export interface Approval extends PendingRequest {
 /** A fact from outside that the run has not read yet. */
 export interface Fact {
   readonly id: string;
-  readonly body: Extract<StepBody, { kind: "message" | "no_answer" | "operator" | "callback" }>;
+  readonly body: Extract<StepBody, { kind: "message" | "no_answer" | "operator" | "callback" | "migration" }>;
 }
 
 /** How a call of this line of runs ended: its effect happened, may have, or was turned down by a person. */

@@ -335,6 +335,7 @@ export function anInput(patch: Partial<PlanInput> = {}): PlanInput {
     children: [],
     liveChildren: 0,
     isGraph: false,
+    version: "1",
     approvals: [],
     unread: [],
     lineEffects: [],

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { JsonObject } from "@holdpoint/core";
+import type { AgentRef, JsonObject } from "@holdpoint/core";
 import type { AgentWakeUp, Consumer, Publisher, QueueConnection } from "@holdpoint/queue";
 import { openConsumer, openPublisher } from "@holdpoint/queue";
 import {
@@ -15,6 +15,7 @@ import {
   retireWorker,
   type Store,
   tellParents,
+  transitionOne,
 } from "@holdpoint/store";
 import { inputSchemaOf } from "./approval-request.ts";
 import { openClaimGroup } from "./claim-group.ts";
@@ -25,7 +26,7 @@ import { keepLease, type Lease } from "./lease.ts";
 import type { Log } from "./log.ts";
 import { openServiceBoard } from "./service-board.ts";
 import { openStragglers } from "./stragglers.ts";
-import { progressMs, workRun } from "./work-run.ts";
+import { progressMs, type Worked, workRun } from "./work-run.ts";
 
 export interface WorkerOptions {
   readonly store: Store;
@@ -145,6 +146,7 @@ interface DeskOptions extends Omit<WorkerOptions, "queue"> {
 function openDesk(options: DeskOptions): Desk {
   const { store, agents, lease, draining } = options;
   const byName = new Map(agents.map((agent) => [keyOf(agent), agent]));
+  const findRunnable = (ref: AgentRef): Runnable | null => byName.get(keyOf(ref)) ?? null;
   const group = openCommitGroup(store);
   const longestMs = Math.max(...agents.map((agent) => progressMs({ agent })));
   const claims = openClaimGroup({ ...options, progressMs: longestMs });
@@ -159,7 +161,16 @@ function openDesk(options: DeskOptions): Desk {
     if (claimed === null) return;
     try {
       const announce = (wakeUps: readonly AgentWakeUp[]) => wakeOurs(options, wakeUps);
-      const worked = await workRun({ ...options, group, agent, services, stragglers, announce }, claimed.loaded);
+      const { run } = claimed.loaded;
+      // It may go by another version than its wake-up says.
+      const present = findRunnable(run.agent);
+      const worked =
+        present === null
+          ? await giveBack(options, run)
+          : await workRun(
+              { ...options, group, agent: present, findRunnable, services, stragglers, announce },
+              claimed.loaded,
+            );
       if (worked.result === "given") await passOn(options, worked.run);
     } finally {
       claimed.end();
@@ -185,6 +196,14 @@ async function wakeOurs({ store, publisher, log }: DeskOptions, wakeUps: readonl
     return [];
   });
   if (ours.length > 0) await publisher.publish(ours);
+}
+
+/** Gives a run back that this process cannot work on: it goes by another version since it was woken. */
+async function giveBack({ store, workerId }: DeskOptions, run: Run): Promise<Worked> {
+  const actor = { kind: "worker", id: workerId } as const;
+  const events = [{ type: "Released", retryAt: null }] as const;
+  const given = await transitionOne(store, { run, events, actor, reason: "another version" });
+  return given.result === "accepted" ? { result: "given", run: given.run } : { result: "replaced" };
 }
 
 /** Tells whoever goes on after this run was given back: its next worker, or the one that has started it. */

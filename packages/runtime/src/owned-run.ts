@@ -130,6 +130,7 @@ export class OwnedRun {
       limits: agent.limits,
       price: agent.kind === "agent" ? agent.price : null,
       isGraph: agent.kind === "workflow",
+      version: run.agent.version,
       workedMs: run.workedMs + (run.claimedAtMs === null ? 0 : this.nowMs - run.claimedAtMs),
       onBlocked: agent.kind === "agent" ? agent.onBlocked : "end",
       model: modelOf(agent),

@@ -68,6 +68,7 @@ function messagesOf({ body }: Step, known: Known): ModelMessage[] {
     case "no_answer":
       return [{ role: "user", content: NO_ANSWER }];
     case "model_failed":
+    case "migration":
     case "nodes_started":
     case "intent":
     case "timer_set":

@@ -1,3 +1,4 @@
+import type { AgentRef } from "@holdpoint/core";
 import type { AgentWakeUp } from "@holdpoint/queue";
 import type { CommitGroup, Store } from "@holdpoint/store";
 import type { Clock } from "./clock.ts";
@@ -18,6 +19,8 @@ export interface RunContext {
   readonly log: Log;
   readonly workerId: string;
   readonly agent: Runnable;
+  /** What else this process runs, by name and version. */
+  readonly findRunnable: (ref: AgentRef) => Runnable | null;
   readonly services: ServiceBoard;
   /** Publishes wake-ups after a commit; what the queue does with them is not the run's business. */
   readonly announce: (wakeUps: readonly AgentWakeUp[]) => Promise<void>;

@@ -4,6 +4,7 @@ import type { LoadedRun, Run } from "@holdpoint/store";
 import { actOnCall } from "./act-on-call.ts";
 import { actOnChildren, actOnStop, setTimer } from "./act-on-children.ts";
 import { actOnGraph } from "./act-on-graph.ts";
+import { actOnMigration } from "./act-on-migration.ts";
 import { actOnModel } from "./act-on-model.ts";
 import { actOnOpenAttempt } from "./act-on-open-attempt.ts";
 import { actOnSettlement } from "./act-on-settlement.ts";
@@ -80,6 +81,8 @@ async function step(act: Act): Promise<Stored> {
       return holdRun(act, next);
     case "decide":
       return actOnGraph(act, graphOf(act), next);
+    case "migrate":
+      return actOnMigration(act, graphOf(act), next);
     case "set_timer":
       return setTimer(act, next);
     case "start_children":

@@ -94,6 +94,7 @@ const READ_BY_THE_LOOP: ReadonlySet<string> = new Set([
   "equal_effect_unknown",
   "settlement_overdue",
   "child_blocked",
+  "migration_refused",
   "backing_missing",
   "node_failed",
   "node_blocked",

@@ -143,7 +143,7 @@ const text = (lockOption: string): string => `
 with input as materialized (
   select * from jsonb_to_recordset($2::jsonb) as i(
     ord int, "runId" uuid, expected int, "stepSeq" int, "fenceOwner" uuid, "fenceEpoch" int, "notAfter" jsonb,
-    "actorKind" text, "actorId" text, reason text, next jsonb, takeovers int, "attemptDelta" int, "childDelta" int, "toldChildren" jsonb, result jsonb, "resultArtifact" text, log jsonb,
+    "actorKind" text, "actorId" text, reason text, next jsonb, takeovers int, "attemptDelta" int, "childDelta" int, "toldChildren" jsonb, "agentVersion" text, result jsonb, "resultArtifact" text, log jsonb,
     "closesApprovals" boolean, "resumedFrom" jsonb, checkpoint jsonb, "currentStep" text, "progressMs" float8, facts jsonb, messages jsonb, steps jsonb,
     settles jsonb, "lookUps" jsonb, requests jsonb, approvals jsonb, decisions jsonb, artifacts jsonb, late jsonb,
     callbacks jsonb, task jsonb)
@@ -167,6 +167,7 @@ moved as (
     open_attempts = r.open_attempts + i."attemptDelta",
     live_children = r.live_children + i."childDelta",
     result = coalesce(nullif(i.result, 'null'::jsonb), r.result),
+    agent_version = coalesce(i."agentVersion", r.agent_version),
     result_artifact = coalesce(i."resultArtifact", r.result_artifact),
     external_ref = case when r.open_attempts + i."attemptDelta" > 0 then r.external_ref end,
     hold_seq = case

@@ -116,6 +116,8 @@ export interface Writes {
   readonly late?: readonly { readonly attemptId: string; readonly evidence: JsonValue }[];
   /** The children whose ends this counts: one `child` fact each, and as of the row that was read not counted yet. */
   readonly toldChildren?: readonly string[];
+  /** The version of its agent that the run goes by from now on. */
+  readonly agentVersion?: string;
   /** What a run brings home at its end, as stored values. */
   readonly result?: JsonValue;
   /** Where that is only its beginning: the hash of the artifact that has the whole, or `not_kept`. */
@@ -255,6 +257,7 @@ const NO_WRITES = {
   currentStep: null,
   progressMs: null,
   result: null,
+  agentVersion: null,
   resultArtifact: null,
   toldChildren: [],
   facts: [],

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { canonicalJson } from "@holdpoint/core";
 import { createTestDatabase } from "@holdpoint/testkit";
 import pg from "pg";
@@ -15,13 +15,21 @@ import {
 } from "../src/index.ts";
 import { ALICE, aCommit, aStart, aWorker, claim, MANAGER } from "./a-run.ts";
 
+const MIGRATIONS = new URL("../migrations/", import.meta.url);
+
+/** All that have been made since, in their order. */
+async function laterMigrations(): Promise<readonly string[]> {
+  const names = (await readdir(MIGRATIONS)).filter((name) => name.endsWith(".sql")).toSorted();
+  return names.slice(1);
+}
+
 /** The schema as it was before this migration, with one run that waits for an approval and others that are past it. */
 async function anOldDatabase() {
   const database = await createTestDatabase();
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
   await client.query("drop schema holdpoint cascade");
-  await client.query(await readFile(new URL("../migrations/0000_foundation.sql", import.meta.url), "utf8"));
+  await client.query(await readFile(new URL("0000_foundation.sql", MIGRATIONS), "utf8"));
   return { database, client };
 }
 
@@ -161,7 +169,7 @@ test("what was asked before the migration can be decided, spent and edited after
   const waiting = await anOldRun(client, "pending");
   const approved = await anOldRun(client, "approved");
   for (const state of ["rejected", "expired", "withdrawn"]) await anOldRun(client, state);
-  await client.query(await readFile(new URL("../migrations/0001_effects_and_approvals.sql", import.meta.url), "utf8"));
+  for (const name of await laterMigrations()) await client.query(await readFile(new URL(name, MIGRATIONS), "utf8"));
   await client.end();
   await using store = openStore({ url: database.url });
   expect(await findViolations(store)).toEqual([]);

@@ -36,6 +36,8 @@ export function stepLine(step: StepInShort, tool: string | null): string {
       return "told the agent that nobody answered";
     case "callback":
       return `${name}: the other side reported`;
+    case "migration":
+      return `${step.by} wants it to go on in version ${step.version}`;
     case "operator":
       return `operator's choice: ${step.choice}${step.callId === null ? "" : ` ${name}`}`;
   }
