@@ -125,6 +125,7 @@ const RULES: Readonly<Record<RefusalRule, string>> = {
   instance_is_live: "Another run of this agent has not ended under the same instance key; one at a time may.",
   retried_run_is_over:
     "A workflow that is {status} is never resumed, and not done again: its results stand. Submit it anew instead.",
+  not_a_workflow: "Only the run of a workflow goes by a version that can be changed; this is an agent's or a task's.",
   hold_is_over: "The question that this answers is over; look at the run and answer what it asks now.",
   not_an_approver: "You are not among those who may decide this request.",
   own_request: "Nobody approves a request of a run that they asked for or steer. Ask somebody else.",

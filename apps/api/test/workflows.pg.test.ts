@@ -1,4 +1,4 @@
-import { registerAgent } from "@holdpoint/store";
+import { loadRun, registerAgent } from "@holdpoint/store";
 import { findRun } from "@holdpoint/store/read";
 import { describe, expect, test } from "vitest";
 import { AGENT, problemOf, useTestApi } from "./api-fixture.ts";
@@ -162,5 +162,28 @@ describe("resuming a workflow", () => {
       retry_as_new_run: null,
     });
     expect(await problemOf(olga().resumeRun({ runId: id }))).toMatchObject({ status: 409, rule: "run_ended" });
+  });
+});
+
+describe("letting a workflow's run go on in another version", () => {
+  test("stores an operator's word for whoever works on it next", async () => {
+    const { id } = await aFlow();
+    await registerAgent(api.store, { ...FLOW, version: "2", kind: "workflow", tools: [] });
+    expect(await olga().migrateRun({ runId: id, version: "2" })).toMatchObject({ id, agent: { version: "1" } });
+    const { unread } = (await loadRun(api.store, stored(id))) ?? {};
+    expect(unread).toMatchObject([{ body: { kind: "migration", version: "2", by: "olga" } }]);
+  });
+
+  test("is refused for a version that nobody has, for an agent, for what has ended, and for requesters", async () => {
+    const { id } = await aFlow();
+    const unknown = await problemOf(olga().migrateRun({ runId: id, version: "9" }));
+    expect(unknown).toMatchObject({ status: 422, code: "agent_unknown" });
+    expect(await problemOf(alice().migrateRun({ runId: id, version: "2" }))).toMatchObject({ status: 403 });
+    const agents = await aRun(api);
+    const agent = await problemOf(olga().migrateRun({ runId: agents.id, version: AGENT.version }));
+    expect(agent).toMatchObject({ status: 409, rule: "not_a_workflow" });
+    await fail(id);
+    const ended = await problemOf(olga().migrateRun({ runId: id, version: "1" }));
+    expect(ended).toMatchObject({ status: 409, rule: "run_ended" });
   });
 });

@@ -13,10 +13,12 @@ interface Row {
 /** The rows of the tables of a text: what is said to hold, and what is said to hold it. */
 function rowsOf(text: string): readonly Row[] {
   return [...text.matchAll(/^\| (.+) \| (.+) \|$/gm)]
-    .map(([, behaviour = "", heldBy = ""]) => ({ behaviour, files: filesOf(heldBy) }))
-    .filter(
-      ({ behaviour, files }) => files.length > 0 || !["---", "behaviour", "what", "invariant"].includes(behaviour),
-    );
+    .map(([, behaviour = "", heldBy = ""]) => ({ behaviour: behaviour.trim(), files: filesOf(heldBy) }))
+    .filter(({ behaviour, files }) => files.length > 0 || !isHeading(behaviour));
+}
+
+function isHeading(cell: string): boolean {
+  return /^-+$/.test(cell) || ["behaviour", "what", "invariant"].includes(cell);
 }
 
 /** A file that stands behind another without a folder is in the same one. */

@@ -56,6 +56,7 @@ describe("advance", () => {
     aModelFailure(),
     { kind: "intent", callId: "call_1", attempt: 1 },
     { kind: "timer_set", callId: "call_1", dueAtMs: 1 },
+    { kind: "migration", version: "2", by: "otto" },
     { kind: "children_started", callId: "call_1", try: 1, ordinals: [0], total: 1 },
     aFailure("call_1", 1),
     { kind: "did_not_happen", callId: "call_1", attempt: 1 },
@@ -97,6 +98,7 @@ describe("nextInWords", () => {
     );
     expect(nextInWords({ do: "poll", call, output: null, sinceMs: 0 })).toBe("ask what has become of send_refund");
     expect(nextInWords({ do: "set_timer", call })).toBe("send_refund: set its timer");
+    expect(nextInWords({ do: "migrate", version: "2" })).toBe("go on in version 2");
     expect(nextInWords({ do: "start_children", call, try: 1, ordinals: null, approvalId: null })).toBe(
       "send_refund: start child runs",
     );

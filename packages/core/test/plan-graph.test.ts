@@ -3,6 +3,7 @@ import { advance, EMPTY_CHECKPOINT, nextInWords } from "../src/checkpoint.ts";
 import type { PlanInput } from "../src/next.ts";
 import { plan } from "../src/plan.ts";
 import { wakesParent } from "../src/plan-children.ts";
+import { MIGRATION_SUBJECT } from "../src/plan-graph.ts";
 import { operatorHold } from "../src/rest.ts";
 import type { Call, ResultKind, StepBody } from "../src/step.ts";
 import {
@@ -247,5 +248,23 @@ describe("plan, a call of a graph that is equal to one before it", () => {
   test("is a person's business where nobody knows what has become of that one", () => {
     const next = after({ effect: anEffect() }, "not_established");
     expect(next).toEqual({ do: "hold", hold: operatorHold("equal_effect_unknown", "call_2"), requests: [] });
+  });
+});
+
+describe("plan, a run that an operator wants to go on in another version", () => {
+  const wanted: StepBody = { kind: "migration", version: "2", by: "otto" };
+
+  test("reads that before anything else, and has it checked before its calls go on", () => {
+    const fact = aFact(wanted);
+    expect(nextOf([aCall(1)], [], { unread: [fact] })).toEqual({ do: "read_facts", facts: [fact] });
+    expect(nextOf([aCall(1)], [wanted])).toEqual({ do: "migrate", version: "2" });
+  });
+
+  test("goes on once it goes by that version, or where that is passed over", () => {
+    expect(nextOf([aCall(1)], [wanted], { version: "2" })).toMatchObject({ do: "execute" });
+    expect(nextOf([aCall(1)], [wanted, anOrder("skip", MIGRATION_SUBJECT)])).toMatchObject({ do: "execute" });
+    expect(nextOf([aCall(1)], [wanted, anOrder("retry", MIGRATION_SUBJECT)])).toMatchObject({ do: "migrate" });
+    const again = nextOf([aCall(1)], [wanted, anOrder("skip", MIGRATION_SUBJECT), { ...wanted, version: "3" }]);
+    expect(again).toEqual({ do: "migrate", version: "3" });
   });
 });

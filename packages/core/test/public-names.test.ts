@@ -21,6 +21,7 @@ test("the package gives away these names and no other", () => {
     "LOOK_UP_BACKOFF",
     "LOST_CLAIMS_LIMIT",
     "LOST_REASONS",
+    "MIGRATION_SUBJECT",
     "NOW",
     "OPERATOR_CHOICES",
     "PROOFS",

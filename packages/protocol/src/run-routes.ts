@@ -195,6 +195,17 @@ export const RUN_ROUTES = {
     status: 200,
     reply: Run,
   },
+  migrateRun: {
+    method: "POST",
+    path: "/runs/:runId/migrate",
+    summary:
+      "Let a workflow's run go on in another version of its definition: whoever works on it next checks whether what it has done means the same there; if not, an operator is asked",
+    access: "operator",
+    params: ofRun,
+    body: z.strictObject({ version: z.string().min(1).max(64).describe("The version to go on in") }),
+    status: 200,
+    reply: Run,
+  },
   retryRun: {
     method: "POST",
     path: "/runs/:runId/retry",

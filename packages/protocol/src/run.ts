@@ -36,6 +36,7 @@ export const RULES = [
   "instance_is_live",
   "retried_run_is_over",
   "hold_is_over",
+  "not_a_workflow",
   "not_an_approver",
   "own_request",
   "hash_mismatch",

@@ -94,7 +94,7 @@ test("a loop whose answer was lost does not adopt the claim that its own process
   const usage = { inputTokens: 1, outputTokens: 1 };
   const asked = { steps: [{ ...reply, usage }], calls: [call] };
   await owner?.commit({ ...asked, currentStep: "model", progress: true });
-  expect(await owner?.commit(intent())).toEqual({ result: "taken", started: true });
+  expect(await owner?.commit(intent())).toEqual({ result: "taken", started: true, refusal: null });
   expect(await old.commit(intent())).toEqual({ result: "replaced" });
   // Another intent of the same claim that looks like the first is not taken for it.
   const { epoch, stepSeq } = first.run;

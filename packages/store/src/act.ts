@@ -11,6 +11,7 @@ export type ActRule =
   | DecisionRule
   | "edit_denied"
   | "hold_is_over"
+  | "not_a_workflow"
   | "deadline_passed"
   | "attempt_not_named"
   | "nobody_owns_it"

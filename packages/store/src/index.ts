@@ -84,7 +84,7 @@ export type { GoneJudge, GoneWorkers } from "./mark-gone.ts";
 export { markGone } from "./mark-gone.ts";
 export type { Memory } from "./memories.ts";
 export { deleteMemory, findMemory, putMemory } from "./memories.ts";
-export type { MigrationAnswer, MigrationRequest } from "./migrate-run.ts";
+export type { MigrationRequest, VersionUnknown } from "./migrate-run.ts";
 export { requestMigration } from "./migrate-run.ts";
 export type { CallbackResult, ProviderCallback } from "./record-callback.ts";
 export { recordCallback } from "./record-callback.ts";

@@ -12,14 +12,14 @@ export interface MigrationRequest {
   readonly actor: Actor;
 }
 
-/** What becomes of a request that no rule of a run's status refuses. */
-export type MigrationAnswer = { readonly result: "no_workflow" } | { readonly result: "version_unknown" };
+/** No worker has registered the workflow in that version. */
+export type VersionUnknown = { readonly result: "version_unknown" };
 
 /**
  * Stores that an operator wants a workflow's run to go on in another version. Whoever works on it next checks whether what it
  * has done means the same there; until then, and if it does not, it stays with its own.
  */
-export function requestMigration(store: Store, request: MigrationRequest): Promise<ActResult<MigrationAnswer>> {
+export function requestMigration(store: Store, request: MigrationRequest): Promise<ActResult<VersionUnknown>> {
   const { runId, version, actor } = request;
   const read = async (_store: Store, id: string) => {
     const run = await findRow(store, id);
@@ -30,11 +30,11 @@ export function requestMigration(store: Store, request: MigrationRequest): Promi
     ]);
     return { run, isWorkflow: now?.kind === "workflow", isKnown: then?.kind === "workflow" };
   };
-  return act<NonNullable<Awaited<ReturnType<typeof read>>>, MigrationAnswer>(
+  return act<NonNullable<Awaited<ReturnType<typeof read>>>, VersionUnknown>(
     store,
     { runId, event: "FactArrived", actor, read },
     ({ run, isWorkflow, isKnown }) => {
-      if (!isWorkflow) return { answer: { result: "no_workflow" } };
+      if (!isWorkflow) return { refuse: "not_a_workflow" };
       if (!isKnown) return { answer: { result: "version_unknown" } };
       return {
         run,

@@ -1,6 +1,14 @@
 import type { ActorKind } from "@holdpoint/core";
 import type { Run } from "@holdpoint/protocol";
-import { type ActResult, decideAsOperator, recordFact, requestCancel, requestPause, resumeRun } from "@holdpoint/store";
+import {
+  type ActResult,
+  decideAsOperator,
+  recordFact,
+  requestCancel,
+  requestMigration,
+  requestPause,
+  resumeRun,
+} from "@holdpoint/store";
 import { readId } from "@holdpoint/store/read";
 import type { HandlerDeps } from "../deps.ts";
 import { actorFor, isEndedWorkflow } from "../parts.ts";
@@ -9,8 +17,17 @@ import { actReply, visibleRun } from "../run-access.ts";
 import type { Answer, Asked, Handlers } from "../serve.ts";
 import type { Caller } from "../tokens.ts";
 import { redo } from "./redo.ts";
+import { unknownAgent } from "./sessions.ts";
 
-type Verbs = "sendMessage" | "answer" | "cancelRun" | "pauseRun" | "resumeRun" | "retryRun" | "decideAsOperator";
+type Verbs =
+  | "sendMessage"
+  | "answer"
+  | "cancelRun"
+  | "pauseRun"
+  | "resumeRun"
+  | "migrateRun"
+  | "retryRun"
+  | "decideAsOperator";
 
 /** What can be asked of a run. Whether it is allowed is judged where it is carried out, on the row as it is then. */
 export function runVerbHandlers(deps: HandlerDeps): Pick<Handlers, Verbs> {
@@ -50,10 +67,23 @@ export function runVerbHandlers(deps: HandlerDeps): Pick<Handlers, Verbs> {
       const { body } = await redo(deps, { caller: asked.caller, view, event: "Resumed", idempotencyKey: null });
       return { body };
     },
+    migrateRun: (asked) => migrate(deps, asked),
     decideAsOperator: (asked) =>
       act(asked, ["operator"], (target) => decideAsOperator(store, { ...target, ...decisionOf(asked.body) })),
     retryRun: (asked) => retry(deps, asked),
   };
+}
+
+async function migrate(
+  deps: HandlerDeps,
+  { caller, params, body }: Asked<"migrateRun">,
+): Promise<Answer<"migrateRun">> {
+  const view = await visibleRun(deps.store, caller, params.runId);
+  const actor = actorFor(caller, view, ["operator"]);
+  const { version } = body;
+  const result = await requestMigration(deps.store, { runId: view.run.id, version, actor });
+  if (result.result === "version_unknown") throw await unknownAgent(deps, { name: view.run.agent.name, version });
+  return { body: await actReply(deps, caller, result) };
 }
 
 function decisionOf({ choice, reason, attempts, result, externalRef }: Asked<"decideAsOperator">["body"]) {

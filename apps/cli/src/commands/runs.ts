@@ -32,6 +32,7 @@ export function runsCommand(world: World): Command {
     .addCommand(cancelCommand(world))
     .addCommand(pauseCommand(world))
     .addCommand(resumeCommand(world))
+    .addCommand(migrateCommand(world))
     .addCommand(retryCommand(world))
     .addCommand(decideCommand(world));
 }
@@ -215,6 +216,19 @@ function resumeCommand(world: World): Command {
     .addOption(jsonOption())
     .action((runId: string, options: CommonOptions) =>
       printRun(world, options, (client) => client.resumeRun({ runId })),
+    );
+}
+
+function migrateCommand(world: World): Command {
+  return new Command("migrate")
+    .description(
+      "let a workflow's run go on in another version of its definition, if what it has done means the same there",
+    )
+    .argument("<run>", "the run's id")
+    .requiredOption("--to <version>", "the version; a worker must have it beside the present one")
+    .addOption(jsonOption())
+    .action((runId: string, options: CommonOptions & { to: string }) =>
+      printRun(world, options, (client) => client.migrateRun({ runId, version: options.to })),
     );
 }
 
