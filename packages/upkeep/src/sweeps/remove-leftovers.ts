@@ -27,7 +27,8 @@ export const removeLeftoversOfRuns = plannedSweep(NAME, async ({ store, limit })
         tombstones: gone.tombstones.length,
       };
       const moved = counts.sessions + counts.artifacts + counts.tombstones;
-      return { found: actions.length, moved, errors: [], counts };
+      // What was left since it looked goes with the rest.
+      return { found: Math.max(actions.length, moved), moved, errors: [], counts };
     },
   };
 });
