@@ -142,6 +142,8 @@ locked as materialized (
   select r.id, r.status, r.takeovers + (r.lost_at is not null)::int >= $6::int as suspect from holdpoint.runs r
   where r.tenant_id = $1::uuid and r.id = any($2::uuid[]) and r.owner is null and not r.is_task
     and r.status = any($7::text[]) and (r.status = 'queued' or r.open_attempts > 0)
+    -- A process that does not know yet that it is gone would only lose it again.
+    and not exists (select from holdpoint.workers w where w.id = $3::uuid and w.gone_at is not null)
   order by r.id for update skip locked
 ),
 -- Suspects are taken one at a time.

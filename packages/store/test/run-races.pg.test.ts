@@ -170,6 +170,15 @@ test("claims against steps, facts and losses never load less than their row has"
   await Promise.all([...workers.map(work), talk()]);
 });
 
+test("a worker that is gone, and does not know it yet, claims nothing", async () => {
+  const run = await aRun(bench.store);
+  const workerId = await aWorker(bench.store);
+  await markExited(bench.store, workerId);
+  const claimed = { runIds: [run.id], workerId, progressMs: 60_000, mayTakeSuspect: true };
+  expect(await claimAll(bench.store, claimed)).toEqual([]);
+  expect((await reload(bench.store, run.id)).run.state).toMatchObject({ status: "queued", takeovers: 0 });
+});
+
 test("two workers take over at once: one has the run, the other nothing", async () => {
   const lost = await lose(bench.store, (await aClaimedRun(bench.store)).run);
   const workers = [await aWorker(bench.store), await aWorker(bench.store)];
