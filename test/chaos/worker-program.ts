@@ -154,7 +154,14 @@ function openLoop(parts: {
   // The play starts no children, and there is no queue to tell of anything.
   const announce = async (): Promise<void> => undefined;
   const findRunnable = () => null;
-  const context = { ...shared, findRunnable, group: openCommitGroup(store), services: openServiceBoard(), stragglers, announce };
+  const context = {
+    ...shared,
+    findRunnable,
+    group: openCommitGroup(store),
+    services: openServiceBoard(),
+    stragglers,
+    announce,
+  };
   const claims = openClaimGroup({ ...shared, progressMs: progressMs({ agent }) });
   return {
     take: async (runId) => {

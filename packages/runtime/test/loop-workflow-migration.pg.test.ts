@@ -28,7 +28,7 @@ function twoVersions(second: { readonly firstNode?: string } = {}) {
           [firstNode]: {
             kind: "tool",
             tool: { name: "prepare_it" },
-            input: () => ({ order: "4411" }),
+            input: (): { order: string } => ({ order: "4411" }),
             output: z.string(),
           },
           release: {
