@@ -17,7 +17,7 @@ type Execute = Extract<Next, { do: "execute" }>;
 export async function actOnCall(act: Act, next: Execute): Promise<Stored> {
   const { call, attempt, approvalId } = next;
   const tool = act.context.agent.tools.get(call.tool);
-  if (!isWhole(call)) return giveToOperator(act, call, "arguments_mismatch");
+  if (!isWhole(call)) return refuseCall(act, call, "arguments_mismatch");
   if (tool === undefined || !isFor(tool, call)) return refuse(act, next, tool !== undefined);
   const probe = next.service !== null;
   if (call.effect.kind === "read") return executeRead(act, next, { tool, probe });
@@ -45,10 +45,11 @@ function refuse(act: Act, { call, approvalId }: Execute, isThere: boolean): Prom
     const approvals = [{ id: edited.id, state: "withdrawn" }] as const;
     return run.move([{ type: "Released", retryAt: null }], { approvals }, "edited arguments do not fit");
   }
-  return giveToOperator(act, call, "incompatible_tool");
+  return refuseCall(act, call, "incompatible_tool");
 }
 
-function giveToOperator({ run, context }: Act, call: Call, reason: string): Promise<Stored> {
+/** Gives a call that must not run to an operator, with the reason. */
+export function refuseCall({ run, context }: Act, call: Call, reason: string): Promise<Stored> {
   const { id: runId } = run.view.run;
   context.log.error({ event: "call.refused", runId, tool: call.tool, callId: call.id, reason }, "call refused");
   const hold = operatorHold(reason, call.id);

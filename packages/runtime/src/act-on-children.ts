@@ -1,8 +1,8 @@
-import { type Call, familyOf, type Next, operatorHold } from "@holdpoint/core";
+import { familyOf, type Next } from "@holdpoint/core";
 import { type ChildrenStart, newId, stopChildren, tellParents } from "@holdpoint/store";
-import { isFor } from "./act-on-call.ts";
+import { isFor, refuseCall } from "./act-on-call.ts";
 import { FAN_OUT_LIMIT } from "./define-child-runs.ts";
-import type { ChildRunRequest, Tool } from "./define-tool.ts";
+import type { ChildRunRequest } from "./define-tool.ts";
 import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
 import { startRefused } from "./start-refused.ts";
@@ -20,10 +20,11 @@ export async function actOnChildren(act: Act, next: StartChildren): Promise<Stor
   const { run, context } = act;
   const { call } = next;
   const tool = context.agent.tools.get(call.tool);
-  if (tool === undefined || tool.childRuns === null || !isFor(tool, call)) return hold(act, next, "incompatible_tool");
+  if (tool === undefined || tool.childRuns === null || !isFor(tool, call))
+    return refuseCall(act, call, "incompatible_tool");
   const asked = tool.childRuns(call.args as Parameters<typeof tool.childRuns>[0]);
   const family = familyOf(run.view, call.id);
-  if (family !== null && family.total !== asked.length) return hold(act, next, "incompatible_tool");
+  if (family !== null && family.total !== asked.length) return refuseCall(act, call, "incompatible_tool");
   const problem = problemOf(asked, run.view.run.ancestors.length);
   if (problem !== null) return answer(act, next, problem);
   const start = startOf(act, next, asked);
@@ -35,7 +36,7 @@ export async function actOnChildren(act: Act, next: StartChildren): Promise<Stor
   }
   const { refusal } = begun;
   if (refusal === null || refusal === "ancestor_stopped") return startRefused(act, refusal);
-  return hold(act, next, REFUSALS[refusal]);
+  return refuseCall(act, call, REFUSALS[refusal]);
 }
 
 const REFUSALS = {
@@ -86,12 +87,6 @@ function answer({ run }: Act, { call }: StartChildren, output: string): Promise<
   });
 }
 
-function hold({ run, context }: Act, { call }: StartChildren, reason: string): Promise<Stored> {
-  const { id: runId } = run.view.run;
-  context.log.error({ event: "call.refused", runId, tool: call.tool, callId: call.id, reason }, "call refused");
-  return run.move([{ type: "Held", hold: operatorHold(reason, call.id) }], { currentStep: call.tool }, reason);
-}
-
 /** Asks children to stop for which nobody waits any more; each stops in its own time. */
 export async function actOnStop({ run, context }: Act, children: StopChildren["children"]): Promise<Stored> {
   const { store, workerId } = context;
@@ -105,26 +100,4 @@ export async function actOnStop({ run, context }: Act, children: StopChildren["c
     if (ended.length > 0) await tellParents(store, ended, { kind: "worker", id: workerId });
   });
   return run.reload();
-}
-
-/** Fixes the moment at which a timer goes off. */
-export function setTimer(act: Act, { call }: Extract<Next, { do: "set_timer" }>): Promise<Stored> {
-  const { run, context } = act;
-  const tool = context.agent.tools.get(call.tool);
-  const due =
-    tool === undefined || tool.due === null || !isFor(tool, call) ? Number.NaN : dueOf(tool.due, call.args, run.nowMs);
-  if (!Number.isFinite(due)) {
-    const reason = "incompatible_tool";
-    return run.move([{ type: "Held", hold: operatorHold(reason, call.id) }], { currentStep: call.tool }, reason);
-  }
-  return run.commit({
-    steps: [{ kind: "timer_set", callId: call.id, dueAtMs: Math.round(due) }],
-    currentStep: call.tool,
-    progress: false,
-  });
-}
-
-function dueOf(read: NonNullable<Tool["due"]>, args: Call["args"], nowMs: number): number {
-  const due = read(args as Parameters<typeof read>[0]);
-  return due instanceof Date ? due.getTime() : nowMs + due;
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Next, nextInWords, plan } from "@holdpoint/core";
 import type { LoadedRun, Run } from "@holdpoint/store";
 import { actOnCall } from "./act-on-call.ts";
-import { actOnChildren, actOnStop, setTimer } from "./act-on-children.ts";
+import { actOnChildren, actOnStop } from "./act-on-children.ts";
 import { actOnGraph } from "./act-on-graph.ts";
 import { actOnMigration } from "./act-on-migration.ts";
 import { actOnModel } from "./act-on-model.ts";
@@ -19,6 +19,7 @@ import { nameOf } from "./log.ts";
 import { OwnedRun, type Stored } from "./owned-run.ts";
 import { asksPerson } from "./person-result.ts";
 import type { Act, RunContext } from "./run-context.ts";
+import { setTimer } from "./set-timer.ts";
 import { WholeOutputs } from "./whole-outputs.ts";
 import { writeRelease, writeResult } from "./write-result.ts";
 
