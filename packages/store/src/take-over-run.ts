@@ -45,7 +45,7 @@ export async function forecastLoss(
 }
 
 /**
- * Takes a run from the worker that has it. Nothing outside can be done twice by it:
+ * Takes a run from whoever has it. Of what our workers do, nothing can be done twice by it:
  *
  * - What the worker has already begun is an attempt, committed before anything was sent. The row counts it, and this move
  *   is pinned by the version and the step at which that was read: an intent that is committed meanwhile makes it try anew.
@@ -53,6 +53,9 @@ export async function forecastLoss(
  *   look-up's "it did not happen" counts only once the bytes of the first call can no longer arrive.
  * - The old owner can begin nothing more: each of its commits names the epoch of its claim, which is over. What it still
  *   brings home is late evidence.
+ *
+ * An executor of a task acts outside as it likes, and goes on until it hears of it: its work may be done twice, which
+ * whoever takes it over is told before.
  */
 export function takeOverRun(
   store: Store,
