@@ -5,51 +5,52 @@ import type { Call, Step, StepBody } from "./step.ts";
 export interface Checkpoint {
   readonly stepSeq: number;
   readonly turn: number;
-  /** Calls of the last turn that have no result yet, in model order; the first sixteen. */
-  readonly openCalls: readonly string[];
+  /** How many of the calls that were asked for have no result yet. */
+  readonly openCalls: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
   /** What the last step completed, in words for the person who takes the run up. */
   readonly lastCompleted: string | null;
 }
 
-const OPEN_CALLS_SHOWN = 16;
-
 export const EMPTY_CHECKPOINT: Checkpoint = {
   stepSeq: 0,
   turn: 0,
-  openCalls: [],
+  openCalls: 0,
   inputTokens: 0,
   outputTokens: 0,
   lastCompleted: null,
 };
 
+/** A run's calls: as a list, or by what finds one of them by its id. */
+export type KnownCalls = readonly Call[] | ((callId: string) => Call | undefined);
+
 /** Moves a checkpoint over one more step. Folding it over all steps of a run gives the one that its row carries. */
-export function advance(checkpoint: Checkpoint, step: Omit<Step, "atMs">, calls: readonly Call[]): Checkpoint {
+export function advance(checkpoint: Checkpoint, step: Omit<Step, "atMs">, calls: KnownCalls): Checkpoint {
   const { body, seq: stepSeq } = step;
   const lastCompleted = completed(body, calls) ?? checkpoint.lastCompleted;
   if (body.kind === "model_reply") {
     return {
       stepSeq,
       turn: body.turn,
-      openCalls: body.callIds.slice(0, OPEN_CALLS_SHOWN),
+      openCalls: body.callIds.length,
       inputTokens: checkpoint.inputTokens + body.usage.inputTokens,
       outputTokens: checkpoint.outputTokens + body.usage.outputTokens,
       lastCompleted,
     };
   }
   if (body.kind === "nodes_started") {
-    const openCalls = [...checkpoint.openCalls, ...body.callIds].slice(0, OPEN_CALLS_SHOWN);
+    const openCalls = checkpoint.openCalls + body.callIds.length;
     return { ...checkpoint, stepSeq, turn: body.turn, openCalls, lastCompleted };
   }
-  const openCalls =
-    body.kind === "tool_result" ? checkpoint.openCalls.filter((id) => id !== body.callId) : checkpoint.openCalls;
+  const openCalls = Math.max(0, checkpoint.openCalls - (body.kind === "tool_result" ? 1 : 0));
   return { ...checkpoint, stepSeq, openCalls, lastCompleted };
 }
 
 /** The checkpoint of a run that has exactly these steps. */
 export function rebuildCheckpoint(steps: readonly Omit<Step, "atMs">[], calls: readonly Call[]): Checkpoint {
-  return steps.reduce((checkpoint, step) => advance(checkpoint, step, calls), EMPTY_CHECKPOINT);
+  const byId = new Map(calls.map((call) => [call.id, call]));
+  return steps.reduce((checkpoint, step) => advance(checkpoint, step, (id) => byId.get(id)), EMPTY_CHECKPOINT);
 }
 
 /** What comes next, in words for the person who takes the run up. */
@@ -84,7 +85,7 @@ export function nextInWords(next: Next): string {
   }
 }
 
-function completed(body: StepBody, calls: readonly Call[]): string | null {
+function completed(body: StepBody, calls: KnownCalls): string | null {
   switch (body.kind) {
     case "model_reply":
       return `model turn ${body.turn}`;
@@ -111,6 +112,7 @@ function completed(body: StepBody, calls: readonly Call[]): string | null {
   }
 }
 
-function toolName(callId: string, calls: readonly Call[]): string {
-  return calls.find(({ id }) => id === callId)?.tool ?? callId;
+function toolName(callId: string, calls: KnownCalls): string {
+  const call = typeof calls === "function" ? calls(callId) : calls.find(({ id }) => id === callId);
+  return call?.tool ?? callId;
 }

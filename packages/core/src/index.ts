@@ -26,7 +26,9 @@ export {
   judgeDecision,
   passDeadlines,
 } from "./approval.ts";
-export type { Checkpoint } from "./checkpoint.ts";
+export { asItRuns } from "./as-it-runs.ts";
+export type { CallRecord } from "./call-record.ts";
+export type { Checkpoint, KnownCalls } from "./checkpoint.ts";
 export { advance, EMPTY_CHECKPOINT, nextInWords, rebuildCheckpoint } from "./checkpoint.ts";
 export type { BlockedBy, Described } from "./describe.ts";
 export { describe } from "./describe.ts";
@@ -34,6 +36,8 @@ export type { Actor, ActorKind, EventType, FactKind, OperatorChoice, RunEvent, S
 export { ACTOR_KINDS, FACT_RAISERS, mayRaise, OPERATOR_CHOICES, RAISERS, SETTLERS } from "./event.ts";
 export type { ExplainedRun, Reason } from "./explain.ts";
 export { EXPLAINED_ABOUT, explainReasons } from "./explain.ts";
+export type { Appended, Known, RunHistory } from "./history.ts";
+export { recordOf, runHistory } from "./history.ts";
 export type { JsonObject, JsonValue } from "./json.ts";
 export { canonicalJson, storable, storableText } from "./json.ts";
 export type {
@@ -48,10 +52,10 @@ export { goneAtMs, judgeLiveness, LIVENESS_VERDICTS, PROOF_OF, SECOND_LEASE_LIMI
 export type { LostReason, LostRule, Proof, Recovery } from "./lost.ts";
 export { isLostReason, LOST_REASONS, lostReasonOf, PROOFS } from "./lost.ts";
 export type { Next, PlanInput, RequestedApproval } from "./next.ts";
-export { plan } from "./plan.ts";
-export { approvalFor, asItRuns } from "./plan-call.ts";
-export { type Family, familyOf, stoppingHold, wakesParent } from "./plan-children.ts";
-export { bothHolds, MIGRATION_SUBJECT } from "./plan-graph.ts";
+export { endWithReply, plan } from "./plan.ts";
+export { approvalFor } from "./plan-call.ts";
+export { type Family, familyIn, familyOf, stoppingHold, wakesParent } from "./plan-children.ts";
+export { bothHolds } from "./plan-graph.ts";
 export type { Condition, DenyRule, JudgedCall, PolicyRule, ShadowedRule } from "./policy.ts";
 export { findDenial, findShadowed, judgePolicy } from "./policy.ts";
 export type { Presentation, Presented } from "./present.ts";
@@ -61,6 +65,8 @@ export { cellFor, reduce } from "./reduce.ts";
 export { operatorHold, presentHold, rest } from "./rest.ts";
 export type { EffectClass, Foreseen } from "./restart.ts";
 export { describeLoss, EFFECT_CLASSES, effectClass, foreseeLoss } from "./restart.ts";
+export type { Reply, RunTotals } from "./run-totals.ts";
+export { MIGRATION_SUBJECT } from "./run-totals.ts";
 export type { Backoff, LookUpAnswer, OpenCall, Settlement, TakeOver } from "./settle.ts";
 export { backoffMs, judgeLookUp, LOOK_UP_BACKOFF, pollDelayMs, takeOver } from "./settle.ts";
 export type { Asked, Hold, HoldKind, Instant, OnDeadline, Outcome, RunState, WaitingFor } from "./state.ts";

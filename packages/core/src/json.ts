@@ -11,11 +11,25 @@ export type JsonObject = { readonly [key: string]: JsonValue };
  */
 export function canonicalJson(value: JsonValue): string {
   if (value === null || typeof value !== "object") return scalar(value);
-  if (isList(value)) return `[${value.map(canonicalJson).join(",")}]`;
-  const entries = Object.entries(value)
-    .sort(([left], [right]) => (left < right ? -1 : 1))
-    .map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`);
-  return `{${entries.join(",")}}`;
+  return isList(value) ? listText(value) : objectText(value);
+}
+
+function listText(list: readonly JsonValue[]): string {
+  let text = "";
+  // By index: what is missing in a list is no JSON either.
+  for (let index = 0; index < list.length; index += 1) {
+    text += `${index === 0 ? "" : ","}${canonicalJson(list[index] as JsonValue)}`;
+  }
+  return `[${text}]`;
+}
+
+function objectText(value: { readonly [key: string]: JsonValue }): string {
+  let text = "";
+  // Sorts by UTF-16 units, as RFC 8785 asks.
+  for (const key of Object.keys(value).sort()) {
+    text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${canonicalJson(value[key] as JsonValue)}`;
+  }
+  return `{${text}}`;
 }
 
 /**
@@ -24,11 +38,23 @@ export function canonicalJson(value: JsonValue): string {
  */
 export function storable<Value extends JsonValue>(value: Value): Value;
 export function storable(value: JsonValue): JsonValue {
+  // Nearly everything is storable as it is, and is not copied then.
+  return isStorable(value) ? value : made(value);
+}
+
+function isStorable(value: JsonValue): boolean {
+  if (typeof value === "string") return isStorableText(value);
+  if (value === null || typeof value !== "object") return true;
+  if (isList(value)) return value.every(isStorable);
+  return Object.keys(value).every((key) => isStorableText(key) && isStorable(value[key] as JsonValue));
+}
+
+function made(value: JsonValue): JsonValue {
   if (typeof value === "string") return storableText(value);
   if (value === null || typeof value !== "object") return value;
-  if (isList(value)) return value.map((item) => storable(item));
+  if (isList(value)) return value.map(made);
   const keys = storableKeys(Object.keys(value));
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [keys.get(key) ?? key, storable(item)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [keys.get(key) ?? key, made(item)]));
 }
 
 /** The keys that have to change, and what they become; the same whatever order the keys came in. */
@@ -48,9 +74,17 @@ function storableKeys(keys: readonly string[]): ReadonlyMap<string, string> {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what Postgres cannot store
 const UNSTORABLE = /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: see above
+const SUSPECT = /[\u0000\uD800-\uDFFF]/;
+
 /** Text without NUL and lone surrogates; each becomes U+FFFD. */
 export function storableText(text: string): string {
-  return text.replace(UNSTORABLE, "\uFFFD");
+  // Most text has no surrogates at all, and one look for those is far cheaper than the exact one.
+  return SUSPECT.test(text) ? text.replace(UNSTORABLE, "\uFFFD") : text;
+}
+
+function isStorableText(text: string): boolean {
+  return storableText(text) === text;
 }
 
 function scalar(value: string | number | boolean | null): string {

@@ -1,4 +1,5 @@
 import type { ApprovalRule } from "./approval.ts";
+import type { RunHistory } from "./history.ts";
 import type { JsonValue } from "./json.ts";
 import type { DenyRule } from "./policy.ts";
 import type { Hold, Outcome } from "./state.ts";
@@ -13,13 +14,12 @@ import type {
   OpenAttempt,
   Price,
   ResultKind,
-  Step,
 } from "./step.ts";
 
 /** All that the loop knows of a run when it decides what comes next. */
 export interface PlanInput {
-  readonly steps: readonly Step[];
-  readonly calls: readonly Call[];
+  /** Its steps and calls. */
+  readonly history: RunHistory;
   readonly openAttempts: readonly OpenAttempt[];
   /** All that this run has started, each try by itself. */
   readonly children: readonly Child[];

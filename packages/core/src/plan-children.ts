@@ -1,10 +1,12 @@
+import type { ChildrenStarted } from "./call-record.ts";
+import { recordOf } from "./history.ts";
 import type { JsonObject } from "./json.ts";
 import type { Next, PlanInput } from "./next.ts";
 import { findDenial } from "./policy.ts";
 import { operatorHold } from "./rest.ts";
 import { DEFAULT_DEADLINES, type Hold } from "./state.ts";
 import { isTerminal } from "./status.ts";
-import type { Call, Child, ChildrenProperties, ResultKind, Step, StepBody } from "./step.ts";
+import type { Call, Child, ChildrenProperties, ResultKind, Step } from "./step.ts";
 
 /** A call that starts child runs. */
 export type ParentCall = Call & { readonly effect: ChildrenProperties };
@@ -25,17 +27,36 @@ export interface Family {
   readonly vanished: readonly number[];
 }
 
-/** The children of a call as far as they have been started; null before the first. */
-export function familyOf({ steps, children }: Pick<PlanInput, "steps" | "children">, callId: string): Family | null {
-  const starts = startsOf(steps, callId);
-  const last = starts.at(-1)?.body;
+/** The children of a call as far as these steps say that they have been started; null before the first. */
+export function familyOf(
+  { steps, children }: { readonly steps: readonly Step[]; readonly children: readonly Child[] },
+  callId: string,
+): Family | null {
+  const starts = steps.flatMap(({ body }) =>
+    body.kind === "children_started" && body.callId === callId ? [body] : [],
+  );
+  return familyAfter(starts, children, callId);
+}
+
+/** The same, from a run's history. */
+export function familyIn(
+  { history, children }: Pick<PlanInput, "history" | "children">,
+  callId: string,
+): Family | null {
+  return familyAfter(recordOf(history, callId).starts, children, callId);
+}
+
+function familyAfter(starts: readonly ChildrenStarted[], children: readonly Child[], callId: string): Family | null {
+  const last = starts.at(-1);
   if (last === undefined) return null;
   const latest = new Map<number, Child>();
   for (const child of children.filter((each) => each.callId === callId)) {
     const known = latest.get(child.ordinal);
     if (known === undefined || known.try < child.try) latest.set(child.ordinal, child);
   }
-  const startedLast = new Map(starts.flatMap(({ body }) => body.ordinals.map((ordinal) => [ordinal, body.try])));
+  const startedLast = new Map(
+    starts.flatMap(({ ordinals, try: number }) => ordinals.map((ordinal) => [ordinal, number])),
+  );
   const vanished = [...startedLast].filter(([ordinal, number]) => (latest.get(ordinal)?.try ?? 0) < number);
   return {
     total: last.total,
@@ -50,14 +71,14 @@ export function familyOf({ steps, children }: Pick<PlanInput, "steps" | "childre
  * anew, which is judged as every start.
  */
 export function planChildren(input: PlanInput, call: ParentCall): Next | null {
-  const family = familyOf(input, call.id);
+  const family = familyIn(input, call.id);
   if (family === null) return null;
   const { effect } = call;
   if (!isOver(effect, family)) return planRest(input, call, family);
   const stop = stopRest(input, call);
   if (stop !== null) return stop;
   if (isAchieved(effect, family)) return result(call, family);
-  if (isRetryOrdered(input.steps, call.id) || mayTryAgain(call, family)) return null;
+  if (recordOf(input.history, call.id).isRetryNewer || mayTryAgain(call, family)) return null;
   // What one that is gone did is for a person to find out, whatever is said of those that are blocked.
   if (family.vanished.length > 0) return hold(operatorHold("backing_missing", call.id));
   if (effect.onBlocked === "operator" && family.children.some(isBlocked)) {
@@ -77,7 +98,7 @@ function planRest(input: PlanInput, call: ParentCall, family: Family): Next {
 
 /** The start of a call's children: all of them, or those that an operator lets try again. */
 export function startOf(input: PlanInput, call: ParentCall, approvalId: string | null): Next {
-  const family = familyOf(input, call.id);
+  const family = familyIn(input, call.id);
   if (family === null) return { do: "start_children", call, try: 1, ordinals: null, approvalId };
   const ordinals = placesOf(family, "bad").slice(0, call.effect.atOnce);
   return { do: "start_children", call, try: family.try + 1, ordinals, approvalId };
@@ -88,7 +109,7 @@ export function startOf(input: PlanInput, call: ParentCall, approvalId: string |
  * told: nobody may hear that it was not executed.
  */
 export function skippedFamily(input: PlanInput, call: ParentCall): FamilyAnswer | null {
-  const family = familyOf(input, call.id);
+  const family = familyIn(input, call.id);
   if (family === null) return null;
   if (isAchieved(call.effect, family)) return answerOf(call, family);
   return { result: "skipped", output: { note: SKIPPED, ...outputOf(family) } };
@@ -98,7 +119,7 @@ const SKIPPED = "An operator passed over what is left of this call: go on with w
 
 /** What a call whose new try is turned down ends with: what its children achieved before; a person's own answer stays. */
 export function afterRefusal(input: PlanInput, call: ParentCall, refusal: WriteResult): Next {
-  const family = familyOf(input, call.id);
+  const family = familyIn(input, call.id);
   return family === null || refusal.result === "answered" ? refusal : result(call, family);
 }
 
@@ -249,20 +270,6 @@ function outputOf({ children }: Family): JsonObject {
       result: brought,
     })),
   };
-}
-
-type Start = Step & { readonly body: Extract<StepBody, { kind: "children_started" }> };
-
-function startsOf(steps: readonly Step[], callId: string): readonly Start[] {
-  return steps.filter((step): step is Start => step.body.kind === "children_started" && step.body.callId === callId);
-}
-
-/** An operator's word that came after the last start. */
-function isRetryOrdered(steps: readonly Step[], callId: string): boolean {
-  const started = steps.findLastIndex(({ body }) => body.kind === "children_started" && body.callId === callId);
-  return steps
-    .slice(started + 1)
-    .some(({ body }) => body.kind === "operator" && body.choice === "retry" && body.callId === callId);
 }
 
 function hold(held: Hold): Next {

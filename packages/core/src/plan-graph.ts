@@ -1,9 +1,11 @@
-import { brokenLimit, retriesOrdered } from "./limits.ts";
+import { callOf } from "./as-it-runs.ts";
+import { brokenLimit } from "./limits.ts";
 import type { HoldNext, Next, PlanInput, PollNext } from "./next.ts";
-import { callOf, isEqualWork, planCall } from "./plan-call.ts";
+import { planCall } from "./plan-call.ts";
 import { operatorHold } from "./rest.ts";
 import type { Hold } from "./state.ts";
 import type { Call } from "./step.ts";
+import { isDoneOnce, workOf } from "./work.ts";
 
 /**
  * What comes next for a run whose turns a graph decides: every open call that can go on does, in the order in which they
@@ -21,25 +23,18 @@ export function planGraph(input: PlanInput): Next {
   if (reported !== undefined) return reported;
   if (input.unread.length > 0) return { do: "read_facts", facts: input.unread };
   const [poll] = polls;
-  const turns = input.steps.filter(({ body }) => body.kind === "nodes_started").length;
-  const limit = turns >= input.limits.turns + retriesOrdered(input.steps) ? "limit_turns" : brokenLimit(input);
+  const { graphTurns: turns, retriesOrdered } = input.history.known.totals;
+  const limit = turns >= input.limits.turns + retriesOrdered ? "limit_turns" : brokenLimit(input);
   if (limit !== null) return poll ?? { do: "hold", hold: operatorHold(limit, null), requests: [] };
   if (poll === undefined) return { do: "decide", turn: turns + 1, waiting };
   const beside = waiting?.hold.kind === "dependency" ? { beside: waiting.hold } : {};
   return { do: "decide", turn: turns + 1, waiting: { ...poll, ...beside } };
 }
 
-/** What an operator passes over who does not want a refused migration any more. */
-export const MIGRATION_SUBJECT = "@migration";
-
 /** The version in which an operator wants the run to go on; null if it does, or nobody does any more. */
-function migrationAsked({ steps, version }: PlanInput): string | null {
-  const last = steps.findLast(
-    ({ body }) =>
-      body.kind === "migration" ||
-      (body.kind === "operator" && body.choice === "skip" && body.callId === MIGRATION_SUBJECT),
-  )?.body;
-  return last?.kind === "migration" && last.version !== version ? last.version : null;
+function migrationAsked({ history, version }: PlanInput): string | null {
+  const { versionAsked } = history.known.totals;
+  return versionAsked === version ? null : versionAsked;
 }
 
 interface OpenWork {
@@ -51,11 +46,12 @@ interface OpenWork {
 function openWork(input: PlanInput): Next | OpenWork {
   const holds: HoldNext[] = [];
   const polls: PollNext[] = [];
-  const before: Call[] = [];
-  for (const id of openCalls(input)) {
+  const before = new Set<string>();
+  for (const id of input.history.known.openIds) {
     const call = callOf(input, id);
-    if (before.some((each) => isEqualWork(each, call))) continue;
-    before.push(call);
+    const work = workOf(call);
+    if (isDoneOnce(call) && before.has(work)) continue;
+    before.add(work);
     const next = planCall(input, call);
     if (next.do === "poll") polls.push(next);
     // A person decides before anything else goes on.
@@ -67,12 +63,6 @@ function openWork(input: PlanInput): Next | OpenWork {
 
 function isReported({ unread }: PlanInput, { id }: Call): boolean {
   return unread.some(({ body }) => body.kind === "callback" && body.callId === id);
-}
-
-function openCalls({ steps }: PlanInput): readonly string[] {
-  const done = new Set(steps.flatMap(({ body }) => (body.kind === "tool_result" ? [body.callId] : [])));
-  const made = steps.flatMap(({ body }) => (body.kind === "nodes_started" ? body.callIds : []));
-  return made.filter((id) => !done.has(id));
 }
 
 /**

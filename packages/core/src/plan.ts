@@ -1,12 +1,14 @@
-import { brokenLimit, isRetry, retriesOrdered } from "./limits.ts";
+import { callOf } from "./as-it-runs.ts";
+import { brokenLimit } from "./limits.ts";
 import type { Next, PlanInput } from "./next.ts";
-import { callOf, planCall } from "./plan-call.ts";
+import { planCall } from "./plan-call.ts";
 import { stoppingHold } from "./plan-children.ts";
 import { planGraph } from "./plan-graph.ts";
 import { operatorHold } from "./rest.ts";
 import { budgetReason, closedService, serviceHold } from "./retries.ts";
-import { DEFAULT_DEADLINES, type Hold } from "./state.ts";
-import type { Call, Step, StepBody } from "./step.ts";
+import type { Reply } from "./run-totals.ts";
+import { DEFAULT_DEADLINES, type Hold, type Outcome } from "./state.ts";
+import type { Call } from "./step.ts";
 
 /** A turn whose calls were invalid this many times in a row is shown to a person. */
 const INVALID_ROUNDS_LIMIT = 2;
@@ -21,7 +23,7 @@ export function plan(input: PlanInput): Next {
   const orders = input.unread.filter(({ body }) => body.kind === "operator" || body.kind === "migration");
   if (orders.length > 0) return { do: "read_facts", facts: orders };
   if (input.isGraph) return planGraph(input);
-  const reply = lastReply(input.steps);
+  const { reply } = input.history.known.totals;
   const call = reply === null ? null : nextCall(input, reply.body.callIds);
   if (call !== null) return planCall(input, call);
   if (input.unread.length > 0) return { do: "read_facts", facts: input.unread };
@@ -29,31 +31,38 @@ export function plan(input: PlanInput): Next {
 }
 
 function planModel(input: PlanInput): Next {
-  const turns = replies(input.steps).length;
-  const fresh = since(input.steps, isRetry);
-  const limit = turns >= input.limits.turns + retriesOrdered(input.steps) ? "limit_turns" : brokenLimit(input);
+  const { replies: turns, retriesOrdered, retryOrderedMs: grantedMs, modelFailures } = input.history.known.totals;
+  const limit = turns >= input.limits.turns + retriesOrdered ? "limit_turns" : brokenLimit(input);
   if (limit !== null) return hold(operatorHold(limit, null));
-  if (invalidRounds(input, fresh) >= INVALID_ROUNDS_LIMIT) return hold(operatorHold("invalid_arguments", null));
+  if (invalidRounds(input) >= INVALID_ROUNDS_LIMIT) return hold(operatorHold("invalid_arguments", null));
   const service = closedService(input, input.model.service);
   const atMostMs = input.model.throttledForMs;
-  const grantedMs = input.steps.findLast(isRetry)?.atMs ?? 0;
   const closed = serviceHold(service, { callId: null, nowMs: input.nowMs, atMostMs, grantedMs });
   if (closed !== null) return hold(closed);
-  const failures = trailing(fresh, ({ body }) => body.kind === "model_failed");
-  const last = failures.at(-1)?.body;
+  const { last } = modelFailures;
   if (last?.kind !== "model_failed") return { do: "call_model", turn: turns + 1, afterMs: 0, service };
   const mayRepeat = last.errorClass !== "caller" && last.errorClass !== "refused";
-  const reason = mayRepeat ? budgetReason(failures, input.model) : "failed";
+  const reason = mayRepeat ? budgetReason(modelFailures, input.model) : "failed";
   if (reason !== null) return hold(operatorHold(reason === "failed" ? "model_failed" : reason, null));
   return { do: "call_model", turn: turns + 1, afterMs: last.retryInMs, service };
 }
 
 /** A reply without calls ends the run, is shown to an operator, or is a question to the requester. */
 function planReply(input: PlanInput, reply: Reply): Next {
-  // That the other side reported something is for the tool to judge; it tells the model nothing.
-  const after = input.steps.filter(({ seq, body }) => seq > reply.seq && body.kind !== "callback");
-  if (after.length > 0) return planModel(input);
-  const { outcome } = reply.body;
+  return input.history.known.totals.isReplyOld ? planModel(input) : conclude(input, reply.body.outcome);
+}
+
+/**
+ * How a run ends with a reply without calls that is not stored yet, so that both are stored at once; null where it does not.
+ * The same as `plan` says once the reply is the last step.
+ */
+export function endWithReply(input: PlanInput, outcome: Outcome | null): Extract<Next, { do: "end" }> | null {
+  if (input.openAttempts.length > 0 || input.unread.length > 0) return null;
+  const next = conclude(input, outcome);
+  return next.do === "end" ? next : null;
+}
+
+function conclude(input: PlanInput, outcome: Outcome | null): Next {
   if (outcome === null) return hold(questionHold(input.requester));
   if (outcome.kind === "blocked" && input.onBlocked === "operator") return hold(operatorHold("blocked", null));
   if (input.liveChildren > 0) return hold(stoppingHold(input));
@@ -73,38 +82,18 @@ function hold(held: Hold): Next {
   return { do: "hold", hold: held, requests: [] };
 }
 
-type Reply = Step & { readonly body: Extract<StepBody, { kind: "model_reply" }> };
-
-function replies(steps: readonly Step[]): readonly Reply[] {
-  return steps.filter((step): step is Reply => step.body.kind === "model_reply");
-}
-
-function lastReply(steps: readonly Step[]): Reply | null {
-  return replies(steps).at(-1) ?? null;
-}
-
 /** The first call of a turn, in model order, that has no result yet: nothing overtakes it. */
 function nextCall(input: PlanInput, callIds: readonly string[]): Call | null {
-  const done = new Set(input.steps.flatMap(({ body }) => (body.kind === "tool_result" ? [body.callId] : [])));
-  const id = callIds.find((callId) => !done.has(callId));
+  const id = callIds[input.history.known.openPlace];
   return id === undefined ? null : callOf(input, id);
 }
 
-/** The steps after the last one that matches; all of them if none does. */
-function since(steps: readonly Step[], matches: (step: Step) => boolean): readonly Step[] {
-  return steps.slice(steps.findLastIndex(matches) + 1);
-}
-
-/** The unbroken row of matching steps at the end. */
-function trailing(steps: readonly Step[], matches: (step: Step) => boolean): readonly Step[] {
-  return since(steps, (step) => !matches(step));
-}
-
 /** How many of the last turns, in a row, asked for a call with arguments that its tool does not take. */
-function invalidRounds(input: PlanInput, fresh: readonly Step[]): number {
-  const rounds = replies(fresh).map(({ body }) => body.callIds);
-  const valid = rounds.findLastIndex((callIds) =>
-    callIds.every((callId) => callOf(input, callId).verdict.kind !== "invalid"),
+function invalidRounds(input: PlanInput): number {
+  const { invalidCalls } = input.history.known;
+  // What a person has made of the arguments since counts.
+  const valid = invalidCalls.findLastIndex(
+    (callIds) => !callIds.some((callId) => callOf(input, callId).verdict.kind === "invalid"),
   );
-  return rounds.length - 1 - valid;
+  return invalidCalls.length - 1 - valid;
 }

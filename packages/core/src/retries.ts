@@ -1,27 +1,57 @@
 import { operatorHold } from "./rest.ts";
 import type { Hold } from "./state.ts";
-import type { Call, ClosedService, Step } from "./step.ts";
+import type { Call, ClosedService, Step, StepBody } from "./step.ts";
 
 /** What a call, or a model request, may spend on tries that failed. */
 export type RetryBudget = Pick<Call, "retries" | "throttledForMs">;
+
+/** A row of tries that have failed, as far as a budget depends on it. */
+export interface FailureRow {
+  readonly count: number;
+  /** Those that the other side turned away. */
+  readonly throttled: number;
+  /** Those that were to find out whether a service is back, and found that it is not. */
+  readonly probes: number;
+  readonly firstThrottledMs: number | null;
+  /** When the try after the last throttled one was due. */
+  readonly throttledUntilMs: number;
+  readonly last: StepBody | null;
+}
+
+export const NO_FAILURES: FailureRow = {
+  count: 0,
+  throttled: 0,
+  probes: 0,
+  firstThrottledMs: null,
+  throttledUntilMs: 0,
+  last: null,
+};
+
+/** A row with one more failure. */
+export function withFailure(row: FailureRow, { body, atMs }: Step): FailureRow {
+  const next = { ...row, count: row.count + 1, last: body };
+  if (body.kind !== "model_failed" && body.kind !== "call_failed") return next;
+  if (body.errorClass !== "throttled") return body.probe === true ? { ...next, probes: row.probes + 1 } : next;
+  const firstThrottledMs = row.firstThrottledMs ?? atMs;
+  return { ...next, throttled: row.throttled + 1, firstThrottledMs, throttledUntilMs: atMs + body.retryInMs };
+}
+
+/** Whether a step says that a try of a call has failed for certain. */
+export function isFailedTry(body: StepBody): boolean {
+  return body.kind === "call_failed" || (body.kind === "did_not_happen" && body.code !== undefined);
+}
 
 /**
  * Which budget a row of failures has used up: `failed` for the tries, `throttled_too_long` for the time in which the
  * other side turned it away; null if there is another try. A throttled try is not the run's fault, nor is one that found
  * its service still down: they cost no try, and are bounded by the clock.
  */
-export function budgetReason(failures: readonly Step[], budget: RetryBudget): "failed" | "throttled_too_long" | null {
-  const throttled = failures.flatMap(({ body, atMs }) =>
-    "errorClass" in body && body.errorClass === "throttled" ? [{ atMs, dueMs: atMs + body.retryInMs }] : [],
-  );
-  const probes = failures.filter(
-    ({ body }) => "errorClass" in body && body.errorClass !== "throttled" && body.probe === true,
-  );
-  if (failures.length - throttled.length - probes.length > budget.retries) return "failed";
-  const [first, last] = [throttled[0], throttled.at(-1)];
-  if (first === undefined || last === undefined) return null;
+export function budgetReason(failures: FailureRow, budget: RetryBudget): "failed" | "throttled_too_long" | null {
+  const { count, throttled, probes, firstThrottledMs, throttledUntilMs } = failures;
+  if (count - throttled - probes > budget.retries) return "failed";
+  if (firstThrottledMs === null) return null;
   // Not by the time of now: a pause of the run is not the other side's doing.
-  return last.dueMs - first.atMs > budget.throttledForMs ? "throttled_too_long" : null;
+  return throttledUntilMs - firstThrottledMs > budget.throttledForMs ? "throttled_too_long" : null;
 }
 
 /** The service of this name, where nobody may call it freely now. */

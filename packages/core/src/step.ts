@@ -198,6 +198,8 @@ export type StepBody =
       readonly retryInMs: number;
       /** It was the one that finds out whether its service is back: that it is not costs the run no try. */
       readonly probe?: true;
+      /** How long a read's try took; those of effects have attempts of their own. */
+      readonly durationMs?: number;
     }
   | {
       readonly kind: "did_not_happen";
@@ -218,6 +220,12 @@ export type StepBody =
       readonly output: JsonValue;
       /** Where `output` is only its beginning: the hash of the artifact that has the whole, or `not_kept`. Of a child's result, too. */
       readonly artifact?: string;
+      /** Which try of a read it was, and how long that took: a read's try is over when it is stored, and needs no attempt. */
+      readonly attempt?: number;
+      readonly durationMs?: number;
+      /** How that try failed. */
+      readonly errorClass?: ErrorClass;
+      readonly code?: string;
     }
   | { readonly kind: "message"; readonly from: string; readonly text: string }
   | { readonly kind: "no_answer" }

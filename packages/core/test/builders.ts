@@ -1,4 +1,5 @@
 import type { ApprovalRule, DecidableRequest, GivenDecision, PendingRequest } from "../src/approval.ts";
+import { runHistory } from "../src/history.ts";
 import type { PlanInput } from "../src/next.ts";
 import type { Condition, DenyRule } from "../src/policy.ts";
 import type { Hold, Outcome, RunState } from "../src/state.ts";
@@ -326,11 +327,15 @@ export function aFact(body: Fact["body"] = aMessage()): Fact {
 
 export const LIMITS: Limits = { turns: 10, tokens: 1_000, costUsd: null, wallMs: null };
 
+/** What is said of a run: its steps and calls as lists. */
+export type InputPatch = Partial<
+  Omit<PlanInput, "history"> & { readonly steps: readonly Step[]; readonly calls: readonly Call[] }
+>;
+
 /** A run that has done nothing yet, with room for everything. */
-export function anInput(patch: Partial<PlanInput> = {}): PlanInput {
+export function anInput({ steps: rows = [], calls = [], ...patch }: InputPatch = {}): PlanInput {
   return {
-    steps: [],
-    calls: [],
+    history: runHistory(rows, calls),
     openAttempts: [],
     children: [],
     liveChildren: 0,
@@ -353,6 +358,6 @@ export function anInput(patch: Partial<PlanInput> = {}): PlanInput {
 }
 
 /** A run whose model has just asked for these calls. */
-export function askedFor(calls: readonly Call[], patch: Partial<PlanInput> = {}): PlanInput {
+export function askedFor(calls: readonly Call[], patch: InputPatch = {}): PlanInput {
   return anInput({ calls, steps: steps(aReply(calls.map(({ id }) => id))), ...patch });
 }

@@ -23,27 +23,34 @@ describe("advance", () => {
     expect(first).toEqual({
       stepSeq: 1,
       turn: 1,
-      openCalls: ["call_1", "call_2"],
+      openCalls: 2,
       inputTokens: 10,
       outputTokens: 5,
       lastCompleted: "model turn 1",
     });
     const second = advance(first, { seq: 2, body: aReply([], { turn: 2 }) }, CALLS);
-    expect(second).toMatchObject({ turn: 2, openCalls: [], inputTokens: 20, outputTokens: 10 });
+    expect(second).toMatchObject({ turn: 2, openCalls: 0, inputTokens: 20, outputTokens: 10 });
   });
 
   test("closes a call with its result and says what was done", () => {
     const bodies = [aReply(["call_1", "call_2"]), aResult("call_1"), aResult("call_2", { result: "not_established" })];
     const cursor = (count: number) => rebuildCheckpoint(steps(...bodies.slice(0, count)), CALLS);
-    expect(cursor(2)).toMatchObject({ openCalls: ["call_2"], lastCompleted: "find_order (succeeded)" });
-    expect(cursor(3)).toMatchObject({ openCalls: [], lastCompleted: "send_refund (not established)" });
+    expect(cursor(2)).toMatchObject({ openCalls: 1, lastCompleted: "find_order (succeeded)" });
+    expect(cursor(3)).toMatchObject({ openCalls: 0, lastCompleted: "send_refund (not established)" });
     expect(rebuildCheckpoint(steps(aResult("call_9")), []).lastCompleted).toBe("call_9 (succeeded)");
   });
 
   test("says that an effect was accepted, and leaves its call open", () => {
     const pending: StepBody = { kind: "effect_pending", callId: "call_2", output: { secret: true } };
     const cursor = rebuildCheckpoint(steps(aReply(["call_2"]), pending), CALLS);
-    expect(cursor).toMatchObject({ openCalls: ["call_2"], lastCompleted: "send_refund (accepted, not settled yet)" });
+    expect(cursor).toMatchObject({ openCalls: 1, lastCompleted: "send_refund (accepted, not settled yet)" });
+  });
+
+  test("finds the name of a call in a list as it does by the call's id", () => {
+    const step = { seq: 1, body: aResult("call_2") };
+    const byId = (callId: string) => CALLS.find(({ id }) => id === callId);
+    expect(advance(EMPTY_CHECKPOINT, step, CALLS)).toMatchObject({ lastCompleted: "send_refund (succeeded)" });
+    expect(advance(EMPTY_CHECKPOINT, step, byId)).toEqual(advance(EMPTY_CHECKPOINT, step, CALLS));
   });
 
   test("names who wrote, not what", () => {
@@ -76,7 +83,7 @@ describe("advance", () => {
   test("stays below 2 KB however many calls a turn has", () => {
     const ids = Array.from({ length: 500 }, (_, index) => `call_${String(index).padStart(26, "0")}`);
     const cursor = rebuildCheckpoint(steps(aReply(ids)), []);
-    expect(cursor.openCalls).toEqual(ids.slice(0, 16));
+    expect(cursor.openCalls).toBe(500);
     expect(JSON.stringify(cursor).length).toBeLessThan(2_048);
   });
 

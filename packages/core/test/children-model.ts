@@ -1,4 +1,5 @@
 import type { RunEvent } from "../src/event.ts";
+import { type RunHistory, runHistory } from "../src/history.ts";
 import type { Next, PlanInput } from "../src/next.ts";
 import { plan } from "../src/plan.ts";
 import { familyOf, wakesParent } from "../src/plan-children.ts";
@@ -55,6 +56,7 @@ export interface World {
   readonly run: RunState;
   readonly version: number;
   readonly steps: readonly Step[];
+  readonly history: RunHistory;
   readonly children: readonly Child[];
   readonly approvals: readonly Approval[];
   readonly denials: readonly DenyRule[];
@@ -70,12 +72,15 @@ type Act = (world: World, pick: number) => World | null;
 
 export function aWorld(settings: Settings): World {
   const verdict = settings.isGated ? NEEDS_APPROVAL : ({ kind: "allowed" } as const);
+  const call = aCall(1, { tool: "ask_departments", effect: childRuns(settings.effect), verdict });
+  const first = steps(aReply(["call_1"]));
   return {
     settings,
-    call: aCall(1, { tool: "ask_departments", effect: childRuns(settings.effect), verdict }),
+    call,
     run: submitted(),
     version: 1,
-    steps: steps(aReply(["call_1"])),
+    steps: first,
+    history: runHistory(first, [call]),
     children: [],
     approvals: [],
     denials: [],
@@ -87,9 +92,9 @@ export function aWorld(settings: Settings): World {
 }
 
 function inputOf(world: World): PlanInput {
-  const { call, run, steps: rows, children, approvals, denials, unread } = world;
+  const { history, run, children, approvals, denials, unread } = world;
   const { liveChildren } = run;
-  return anInput({ calls: [call], steps: rows, children, liveChildren, approvals, denials, unread });
+  return { ...anInput({ children, liveChildren, approvals, denials, unread }), history };
 }
 
 /** Whether planning anew would wait as this hold says, for the same. */
@@ -200,7 +205,7 @@ function raise(world: World, event: RunEvent): World {
 
 function append(world: World, ...bodies: readonly StepBody[]): World {
   const added = bodies.map((body, index) => ({ seq: world.steps.length + 1 + index, atMs: NOW_MS, body }));
-  return { ...world, steps: [...world.steps, ...added] };
+  return { ...world, steps: [...world.steps, ...added], history: world.history.append({ steps: added }) };
 }
 
 function withChildren(world: World, of: readonly Child[], patch: Partial<Child>): World {

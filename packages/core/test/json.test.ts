@@ -122,6 +122,12 @@ describe("storable", () => {
     );
   });
 
+  test("copies nothing where nothing has to change", () => {
+    const fine = { text: "é \ud83d\ude00", list: [1, { deep: null }], "\ud83d\ude00": true };
+    expect(storable(fine)).toBe(fine);
+    expect(storable(fine.list)).toBe(fine.list);
+  });
+
   test("changes nothing a second time", () => {
     fc.assert(
       fc.property(json, (value) => {

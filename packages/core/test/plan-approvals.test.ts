@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { PlanInput, RequestedApproval } from "../src/next.ts";
+import { asItRuns } from "../src/as-it-runs.ts";
+import type { RequestedApproval } from "../src/next.ts";
 import { plan } from "../src/plan.ts";
-import { approvalFor, asItRuns } from "../src/plan-call.ts";
+import { approvalFor } from "../src/plan-call.ts";
 import { operatorHold } from "../src/rest.ts";
 import type { Approval, Call, StepBody } from "../src/step.ts";
 import {
@@ -15,6 +16,7 @@ import {
   aReply,
   aResult,
   askedFor,
+  type InputPatch,
   NEEDS_APPROVAL,
   NOW_MS,
   RULE,
@@ -24,7 +26,7 @@ import {
 const GATED = aCall(1, { verdict: NEEDS_APPROVAL, effect: anEffect() });
 const OTHER = aCall(2, { verdict: NEEDS_APPROVAL, effect: anEffect() });
 
-function withApproval(patch: Partial<Approval>, more: Partial<PlanInput> = {}) {
+function withApproval(patch: Partial<Approval>, more: InputPatch = {}) {
   return plan(askedFor([GATED], { approvals: [anApproval(GATED, patch)], ...more }));
 }
 

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { PlanInput } from "../src/next.ts";
 import { plan } from "../src/plan.ts";
 import { operatorHold } from "../src/rest.ts";
 import type { Call, ResultKind, StepBody } from "../src/step.ts";
@@ -17,6 +16,7 @@ import {
   aReply,
   aResult,
   askedFor,
+  type InputPatch,
   NEEDS_APPROVAL,
   steps,
 } from "./builders.ts";
@@ -274,7 +274,7 @@ describe("plan, an effect that the other side settles later", () => {
   const settlement = { everyMs: 1_000, withinMs: 5_000 };
   const call = aCall(1, { effect: anEffect({ settlement }), verdict: NEEDS_APPROVAL });
   const pending = { kind: "effect_pending", callId: "call_1", output: { status: "pending" } } as const;
-  const after = (patch: Partial<PlanInput>, ...more: readonly StepBody[]) => {
+  const after = (patch: InputPatch, ...more: readonly StepBody[]) => {
     const history = steps(aReply(["call_1"]), pending, ...more);
     const sinceMs = history[1]?.atMs ?? 0;
     return { sinceMs, at: (nowMs: number) => plan(askedFor([call], { steps: history, nowMs, ...patch })) };

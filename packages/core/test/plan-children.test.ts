@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { PlanInput } from "../src/next.ts";
 import { plan } from "../src/plan.ts";
 import { familyOf, wakesParent } from "../src/plan-children.ts";
 import { operatorHold } from "../src/rest.ts";
@@ -18,6 +17,7 @@ import {
   BLOCKED,
   childRuns,
   endedWith,
+  type InputPatch,
   LIMITS,
   NEEDS_APPROVAL,
   NOW_MS,
@@ -43,7 +43,7 @@ interface Scene {
   readonly effect?: Partial<ChildrenProperties>;
   readonly call?: Partial<Call>;
   readonly children?: readonly Child[];
-  readonly input?: Partial<PlanInput>;
+  readonly input?: InputPatch;
 }
 
 /** What a run does next whose model has asked for one call with children, after these steps. */
@@ -304,7 +304,7 @@ describe("plan, children that an operator lets try again", () => {
   test("are judged as every start: by what the approval is worth now, and by what is forbidden", () => {
     const gated = parentCall({}, { verdict: NEEDS_APPROVAL });
     const spent = anApproval(gated, { state: "spent", validUntilMs: NOW_MS + 1 });
-    const after = (approvals: readonly Approval[], input: Partial<PlanInput> = {}) =>
+    const after = (approvals: readonly Approval[], input: InputPatch = {}) =>
       started(family(BLOCK), { call: { verdict: NEEDS_APPROVAL }, input: { approvals, ...input } }, RETRY);
     expect(after([spent])).toMatchObject(startOf([0], 2, spent.id));
     const lapsed = { ...spent, validUntilMs: NOW_MS };

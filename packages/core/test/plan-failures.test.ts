@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { PlanInput } from "../src/next.ts";
 import { plan } from "../src/plan.ts";
 import { operatorHold } from "../src/rest.ts";
-import { budgetReason } from "../src/retries.ts";
+import { budgetReason, NO_FAILURES, withFailure } from "../src/retries.ts";
 import { ERROR_CLASSES, type ErrorClass, type Step, type StepBody } from "../src/step.ts";
 import {
   aCall,
@@ -18,6 +17,7 @@ import {
   aReply,
   aResult,
   askedFor,
+  type InputPatch,
   LIMITS,
   NEEDS_APPROVAL,
   NOW_MS,
@@ -39,7 +39,7 @@ function throttled(attempt: number, retryInMs = 5_000): StepBody {
 }
 
 /** What comes next for the call after these steps, which are a second apart and end now. */
-function after(bodies: readonly StepBody[], patch: Partial<PlanInput> = {}) {
+function after(bodies: readonly StepBody[], patch: InputPatch = {}) {
   return plan(askedFor([CALL], { steps: steps(aReply(["call_1"]), ...bodies), ...patch }));
 }
 
@@ -153,6 +153,8 @@ describe("budgetReason", () => {
     retryInMs: fc.nat(50_000),
   });
 
+  const rowOf = (failures: readonly Step[]) => failures.reduce(withFailure, NO_FAILURES);
+
   interface Failure {
     readonly errorClass: ErrorClass;
     readonly pauseMs: number;
@@ -183,7 +185,7 @@ describe("budgetReason", () => {
         const [from, to] = [turnedAway[0], turnedAway.at(-1)];
         const spentTries = failures.length - turnedAway.length > retries;
         const lastsMs = from === undefined || to === undefined ? 0 : to.atMs + to.retryInMs - from.atMs;
-        const reason = budgetReason(failures, { retries, throttledForMs });
+        const reason = budgetReason(rowOf(failures), { retries, throttledForMs });
         expect(reason).toBe(spentTries ? "failed" : lastsMs > throttledForMs ? "throttled_too_long" : null);
       }),
     );
@@ -198,16 +200,16 @@ describe("budgetReason", () => {
           { retries: 0, throttledForMs: Number.MAX_SAFE_INTEGER },
           { retries: list.length, throttledForMs: 0 },
         ];
-        expect(budgetReason(only, noTries)).toBeNull();
-        expect(budgetReason(none, noTime)).toBeNull();
+        expect(budgetReason(rowOf(only), noTries)).toBeNull();
+        expect(budgetReason(rowOf(none), noTime)).toBeNull();
       }),
     );
   });
 
   test("takes a step that says nothing of how it failed for a try", () => {
     const silent: Step = { seq: 2, atMs: 9, body: { kind: "no_answer" } };
-    expect(budgetReason([silent], { retries: 1, throttledForMs: 0 })).toBeNull();
-    expect(budgetReason([silent, silent], { retries: 1, throttledForMs: 0 })).toBe("failed");
+    expect(budgetReason(rowOf([silent]), { retries: 1, throttledForMs: 0 })).toBeNull();
+    expect(budgetReason(rowOf([silent, silent]), { retries: 1, throttledForMs: 0 })).toBe("failed");
   });
 });
 

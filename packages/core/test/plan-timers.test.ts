@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { PlanInput } from "../src/next.ts";
 import { plan } from "../src/plan.ts";
 import type { Call, StepBody } from "../src/step.ts";
 import {
@@ -11,6 +10,7 @@ import {
   anOrder,
   aReply,
   aResult,
+  type InputPatch,
   NEEDS_APPROVAL,
   NOW_MS,
   steps,
@@ -18,7 +18,7 @@ import {
 
 const TIMER: Partial<Call> = { tool: "wait_a_week", effect: { kind: "timer" } };
 
-function nextOf(bodies: readonly StepBody[], patch: Partial<PlanInput> = {}, call: Partial<Call> = {}) {
+function nextOf(bodies: readonly StepBody[], patch: InputPatch = {}, call: Partial<Call> = {}) {
   const calls = [aCall(1, { ...TIMER, ...call })];
   return plan(anInput({ calls, steps: steps(aReply(["call_1"]), ...bodies), ...patch }));
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { PlanInput } from "../src/next.ts";
-import { plan } from "../src/plan.ts";
+import { endWithReply, plan } from "../src/plan.ts";
 import { operatorHold } from "../src/rest.ts";
 import { DEFAULT_DEADLINES, type Outcome } from "../src/state.ts";
 import type { StepBody } from "../src/step.ts";
@@ -10,12 +10,15 @@ import {
   aFact,
   aMessage,
   aModelFailure,
+  anAttempt,
   anInput,
   anOrder,
   aReply,
   aResult,
+  type InputPatch,
   LIMITS,
   NOW_MS,
+  PARTIAL,
   SUCCEEDED,
   steps,
 } from "./builders.ts";
@@ -28,7 +31,7 @@ function heldFor(reason: string) {
   return { do: "hold", hold: operatorHold(reason, null), requests: [] };
 }
 
-function after(bodies: readonly StepBody[], patch: Partial<PlanInput> = {}) {
+function after(bodies: readonly StepBody[], patch: InputPatch = {}) {
   return plan(anInput({ steps: steps(...bodies), ...patch }));
 }
 
@@ -221,5 +224,36 @@ describe("plan, arguments that a tool does not take", () => {
     const retried = [...turn("call_1"), ...turn("call_2"), anOrder("retry", null)];
     expect(after(retried, { calls })).toMatchObject({ do: "call_model", turn: 3 });
     expect(after([...retried, ...turn("call_4")], { calls })).toMatchObject({ do: "call_model", turn: 4 });
+  });
+});
+
+describe("endWithReply", () => {
+  const asked = [aReply(["call_1"]), aResult("call_1")];
+  const calls = [aCall(1)];
+  const OUTCOMES: readonly (Outcome | null)[] = [SUCCEEDED, PARTIAL, BLOCKED, null];
+  const INPUTS: readonly (readonly [string, InputPatch])[] = [
+    ["with nothing else", {}],
+    ["at an operator's desk for what is blocked", { onBlocked: "operator" }],
+    ["that ends although blocked", { onBlocked: "end" }],
+    ["with a message that nobody has read", { unread: [aFact()] }],
+    ["with an order that nobody has read", { unread: [aFact(anOrder("retry", null))] }],
+    ["with live children", { liveChildren: 1 }],
+    ["with an open attempt", { openAttempts: [anAttempt("call_1")] }],
+  ];
+
+  test.each(INPUTS)("says of a run %s what plan says once the reply is stored", (_, patch) => {
+    for (const outcome of OUTCOMES) {
+      const before = anInput({ steps: steps(...asked), calls, ...patch });
+      const next = plan(anInput({ steps: steps(...asked, aReply([], { turn: 2, outcome })), calls, ...patch }));
+      expect(endWithReply(before, outcome)).toEqual(next.do === "end" ? next : null);
+    }
+  });
+
+  test("ends with what the reply was found to have achieved", () => {
+    expect(endWithReply(anInput({ steps: steps(...asked), calls }), PARTIAL)).toEqual({
+      do: "end",
+      status: "completed",
+      outcome: PARTIAL,
+    });
   });
 });

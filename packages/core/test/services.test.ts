@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { PlanInput } from "../src/next.ts";
 import { plan } from "../src/plan.ts";
 import { operatorHold } from "../src/rest.ts";
 import type { StepBody } from "../src/step.ts";
@@ -16,6 +15,7 @@ import {
   aReply,
   aResult,
   askedFor,
+  type InputPatch,
   NOW_MS,
   steps,
 } from "./builders.ts";
@@ -23,7 +23,7 @@ import {
 const CALL = aCall(1, { effect: anEffect({ settlement: { everyMs: 1, withinMs: 70_000 } }) });
 const PENDING: StepBody = { kind: "effect_pending", callId: "call_1", output: "pending" };
 
-function after(bodies: readonly StepBody[], patch: Partial<PlanInput> = {}) {
+function after(bodies: readonly StepBody[], patch: InputPatch = {}) {
   return plan(askedFor([CALL], { steps: steps(aReply(["call_1"]), ...bodies), ...patch }));
 }
 

@@ -26,7 +26,7 @@ import { holdRun } from "./hold-run.ts";
 import { freezeCall } from "./judge-calls.ts";
 import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
-import { historyOf, placeOf } from "./workflow-history.ts";
+import { placeOf } from "./workflow-history.ts";
 
 type Decide = Extract<Next, { do: "decide" }>;
 
@@ -34,7 +34,7 @@ type Decide = Extract<Next, { do: "decide" }>;
 export async function actOnGraph(act: Act, agent: WorkflowAgent, { turn, waiting }: Decide): Promise<Stored> {
   const { run, outputs } = act;
   const wholes = await run.untilStored(() => outputs.of(run.view));
-  const decision = decide(agent.workflow, historyOf(agent.workflow, run.view, wholes));
+  const decision = decide(agent.workflow, run.workflowHistory(agent.workflow, wholes));
   switch (decision.do) {
     case "start":
       return start(act, { agent, turn, nodes: decision.nodes });
@@ -185,5 +185,5 @@ function stopLive(act: Act): Promise<Stored> | null {
 }
 
 async function end(act: Act, { outcome, output }: Extract<Decision, { do: "end" }>): Promise<Stored> {
-  return stopLive(act) ?? endWith(act, outcome, output);
+  return stopLive(act) ?? endWith(act, { outcome, brought: output });
 }

@@ -1,4 +1,4 @@
-import type { Step, StepBody } from "@holdpoint/core";
+import type { RunHistory, Step, StepBody } from "@holdpoint/core";
 import {
   type ChildrenStart,
   type ChildStart,
@@ -11,17 +11,18 @@ import {
 
 type Taken = Extract<CommitResult, { result: "taken" }>;
 
+/** A run as its owner knows it: its steps and calls are a history, which grows without being copied. */
+export type OwnedView = Omit<LoadedRun, "steps" | "calls"> & { readonly history: RunHistory };
+
 /** Steps as they are stored behind the last one that is known. */
 export function numbered(stepSeq: number, bodies: readonly StepBody[], atMs: number): readonly Step[] {
   return bodies.map((body, index) => ({ seq: stepSeq + index + 1, atMs, body }));
 }
 
 /** A run as it is after a commit that was taken. */
-export function afterCommit(view: LoadedRun, commit: StepCommit, result: Taken): LoadedRun {
+export function afterCommit(view: OwnedView, commit: StepCommit, result: Taken): OwnedView {
   const begun = result.started ? commit.start : null;
   const bodies = begun === null ? commit.steps : [...commit.steps, begun.body];
-  const read = new Set(commit.readFacts ?? []);
-  const spent = new Set([commit.usedApproval, begun?.approvalId]);
   const { state } = view.run;
   const at = { at: result.nowMs };
   const started = begun !== null && "children" in begun ? begun.children.map((child) => childOf(begun, child)) : [];
@@ -29,12 +30,14 @@ export function afterCommit(view: LoadedRun, commit: StepCommit, result: Taken):
   return {
     ...view,
     nowMs: result.nowMs,
-    steps: [...view.steps, ...numbered(view.run.stepSeq, bodies, result.nowMs)],
-    calls: [...view.calls, ...(commit.calls ?? [])],
-    unread: view.unread.filter(({ id }) => !read.has(id)),
-    approvals: view.approvals.map((approval) => (spent.has(approval.id) ? { ...approval, state: "spent" } : approval)),
+    history: view.history.append({
+      steps: numbered(view.run.stepSeq, bodies, result.nowMs),
+      calls: commit.calls ?? [],
+    }),
+    unread: unreadAfter(view, commit),
+    approvals: approvalsAfter(view, [commit.usedApproval ?? null, begun?.approvalId ?? null]),
     openAttempts,
-    children: [...view.children, ...started],
+    children: started.length === 0 ? view.children : [...view.children, ...started],
     run: {
       ...view.run,
       stepSeq: result.stepSeq,
@@ -53,8 +56,19 @@ export function afterCommit(view: LoadedRun, commit: StepCommit, result: Taken):
   };
 }
 
+function unreadAfter({ unread }: OwnedView, { readFacts = [] }: StepCommit): LoadedRun["unread"] {
+  if (readFacts.length === 0) return unread;
+  const read = new Set(readFacts);
+  return unread.filter(({ id }) => !read.has(id));
+}
+
+function approvalsAfter({ approvals }: OwnedView, ids: readonly (string | null)[]): LoadedRun["approvals"] {
+  if (ids.every((id) => id === null)) return approvals;
+  return approvals.map((approval) => (ids.includes(approval.id) ? { ...approval, state: "spent" } : approval));
+}
+
 function attemptsAfter(
-  view: LoadedRun,
+  view: OwnedView,
   { settles = [] }: StepCommit,
   { begun, nowMs }: { readonly begun: StepCommit["start"]; readonly nowMs: number },
 ): LoadedRun["openAttempts"] {
@@ -82,7 +96,7 @@ function childOf({ body }: ChildrenStart, { id, ordinal, agent }: ChildStart): L
   };
 }
 
-function opened(view: LoadedRun, start: EffectStart, nowMs: number): LoadedRun["openAttempts"][number] {
+function opened(view: OwnedView, start: EffectStart, nowMs: number): LoadedRun["openAttempts"][number] {
   const earlier = view.openAttempts.find(({ id }) => id === start.supersedes);
   return {
     id: start.attemptId,

@@ -1,5 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { advance, type ClosedService, type PlanInput, type RunEvent } from "@holdpoint/core";
+import {
+  advance,
+  type Checkpoint,
+  type ClosedService,
+  type PlanInput,
+  type RunEvent,
+  runHistory,
+  type Step,
+} from "@holdpoint/core";
 import {
   type CommitGroup,
   failureKind,
@@ -11,14 +19,19 @@ import {
   type Store,
   type TransitionResult,
   type TroubledService,
-  transitionOne,
   type Writes,
 } from "@holdpoint/store";
-import { afterCommit, numbered } from "./after-commit.ts";
+import type { History, Indexed, Workflow } from "@holdpoint/workflow";
+import type { ModelMessage } from "ai";
+import { afterCommit, numbered, type OwnedView } from "./after-commit.ts";
 import type { Clock } from "./clock.ts";
-import type { Runnable } from "./define-agent.ts";
+import { openCompletedCalls } from "./completed-calls.ts";
+import type { CompletedCall, Runnable } from "./define-agent.ts";
 import type { Lease } from "./lease.ts";
+import { openConversation } from "./prompt.ts";
 import type { ServiceBoard } from "./service-board.ts";
+import type { Wholes } from "./whole-outputs.ts";
+import { openWorkflowHistory, type WorkflowHistory } from "./workflow-history.ts";
 
 /** What became of something that the owner wanted to store. */
 export type Stored =
@@ -32,12 +45,7 @@ export type Stored =
 
 /** What one commit carries; fences and checkpoint are added here. */
 export type Progress = Pick<StepCommit, "steps" | "currentStep" | "progress"> &
-  Partial<
-    Pick<
-      StepCommit,
-      "start" | "calls" | "messages" | "settles" | "finished" | "readFacts" | "usedApproval" | "artifacts"
-    >
-  >;
+  Partial<Pick<StepCommit, "start" | "calls" | "messages" | "settles" | "readFacts" | "usedApproval" | "artifacts">>;
 
 export interface OwnedRunOptions {
   readonly store: Store;
@@ -57,7 +65,7 @@ const STORE_PAUSE_MS = 200;
 /** A run that this worker has claimed, as it knows it: every commit that is taken moves this view as well. */
 export class OwnedRun {
   readonly stepSeqAtClaim: number;
-  #view: LoadedRun;
+  #view: OwnedView;
   /** When the view's `nowMs` was read, on the process's own clock. */
   #readAtMs: number;
   /** When the view's services were loaded, on the database's clock. */
@@ -65,17 +73,20 @@ export class OwnedRun {
   /** The latest revision of deny rules and assignments that a commit has seen. */
   #policyRevision: number;
   readonly #options: OwnedRunOptions;
+  readonly #conversation = openConversation();
+  readonly #completed = openCompletedCalls();
+  #workflow: { readonly of: Workflow; readonly history: WorkflowHistory } | null = null;
 
   constructor(options: OwnedRunOptions, loaded: LoadedRun) {
     this.#options = options;
-    this.#view = loaded;
+    this.#view = viewOf(loaded);
     this.#readAtMs = options.clock.monotonicMs();
     this.#servicesAtMs = loaded.nowMs;
     this.#policyRevision = loaded.policyRevision;
     this.stepSeqAtClaim = loaded.run.stepSeq;
   }
 
-  get view(): LoadedRun {
+  get view(): OwnedView {
     return this.#view;
   }
 
@@ -92,7 +103,7 @@ export class OwnedRun {
     return this.#policyRevision !== this.#view.policyRevision;
   }
 
-  #see(view: LoadedRun): void {
+  #see(view: OwnedView): void {
     if (view.nowMs !== this.#view.nowMs) this.#readAtMs = this.#options.clock.monotonicMs();
     this.#view = view;
   }
@@ -111,13 +122,12 @@ export class OwnedRun {
   /** What `plan` is asked with. */
   planInput(): PlanInput {
     const { agent } = this.#options;
-    const { steps, calls, openAttempts, approvals, children, unread, lineEffects, denials, run } = this.#view;
+    const { history, openAttempts, approvals, children, unread, lineEffects, denials, run } = this.#view;
     const closed = this.troubledServices().flatMap(({ untilMs, ...service }) =>
       untilMs === null ? [] : [{ ...service, untilMs }],
     );
     return {
-      steps,
-      calls,
+      history,
       openAttempts,
       approvals,
       children,
@@ -138,6 +148,22 @@ export class OwnedRun {
     };
   }
 
+  /** The conversation so far, as a model is shown it. */
+  prompt(): ModelMessage[] {
+    return this.#conversation.messages(this.#view);
+  }
+
+  /** The results of its calls so far, as its agent sees them. */
+  completedCalls(): readonly CompletedCall[] {
+    return this.#completed.of(this.#view.history);
+  }
+
+  /** What the graph of its workflow decides from, at once. */
+  workflowHistory(of: Workflow, wholes: Wholes): History & Indexed {
+    if (this.#workflow?.of !== of) this.#workflow = { of, history: openWorkflowHistory(of) };
+    return this.#workflow.history.of(this.#view, wholes);
+  }
+
   /** A repeat was turned down: nobody repeats this attempt again. Stored with the move that follows. */
   markRepeatRefused(attemptId: string): void {
     const openAttempts = this.#view.openAttempts.map((attempt) =>
@@ -148,9 +174,8 @@ export class OwnedRun {
 
   /** Commits progress under this run's fence. */
   async commit(progress: Progress): Promise<Stored> {
-    const { run, calls } = this.#view;
+    const { run } = this.#view;
     const { workerId, progressMs } = this.#options;
-    const allCalls = [...calls, ...(progress.calls ?? [])];
     const steps = numbered(run.stepSeq, progress.steps, this.nowMs);
     const commit: StepCommit = {
       ...progress,
@@ -159,7 +184,7 @@ export class OwnedRun {
       workerId,
       epoch: run.epoch,
       stepSeq: run.stepSeq,
-      checkpoint: steps.reduce((cursor, step) => advance(cursor, step, allCalls), run.checkpoint),
+      checkpoint: checkpointAfter(this.#view, steps, progress.calls),
       progressMs,
     };
     const result = await this.untilStored(() => this.#options.group.commit(commit));
@@ -175,14 +200,13 @@ export class OwnedRun {
    * afterwards (a look-up that settled its attempt), it goes on.
    */
   async move(events: readonly RunEvent[], writes: Writes = {}, reason: string | null = null): Promise<Stored> {
-    const { run, calls } = this.#view;
+    const { run } = this.#view;
     const steps = numbered(run.stepSeq, writes.steps ?? [], this.nowMs);
-    const checkpoint = steps.reduce((cursor, step) => advance(cursor, step, calls), run.checkpoint);
     const actor = { kind: "worker", id: this.#options.workerId } as const;
     const { progressMs } = this.#options;
-    const kept = steps.length === 0 ? {} : { checkpoint };
+    const kept = steps.length === 0 ? {} : { checkpoint: checkpointAfter(this.#view, steps) };
     const move = { run, events, actor, reason, writes: { ...writes, ...kept, progressMs } };
-    const result: TransitionResult = await this.untilStored(() => transitionOne(this.#options.store, move));
+    const result: TransitionResult = await this.untilStored(() => this.#options.group.move(move));
     if (result.result === "notFound") return { result: "replaced" };
     if (result.result === "conflict" || result.result === "rejected") return this.reload();
     // This process may have claimed the run anew while the answer was lost: that is another owner, by its epoch.
@@ -190,7 +214,7 @@ export class OwnedRun {
     if (!isOurs) return { result: "given", run: result.run };
     const settled = new Set((writes.settles ?? []).map(({ attemptId }) => attemptId));
     const openAttempts = this.#view.openAttempts.filter(({ id }) => !settled.has(id));
-    this.#see({ ...this.#view, run: result.run, steps: [...this.#view.steps, ...steps], openAttempts });
+    this.#see({ ...this.#view, run: result.run, history: this.#view.history.append({ steps }), openAttempts });
     return { result: "taken", started: false, refusal: null };
   }
 
@@ -199,7 +223,7 @@ export class OwnedRun {
     const loaded = await this.untilStored(() => loadRun(this.#options.store, this.#view.run.id));
     const isOurs = loaded?.run.state.owner === this.#options.workerId && loaded.run.epoch === this.#view.run.epoch;
     if (loaded === null || !isOurs) return { result: "replaced" };
-    this.#see(loaded);
+    this.#see(viewOf(loaded));
     this.#servicesAtMs = loaded.nowMs;
     this.#policyRevision = loaded.policyRevision;
     return { result: "changed" };
@@ -216,6 +240,20 @@ export class OwnedRun {
       }
     }
   }
+}
+
+function viewOf({ steps, calls, ...loaded }: LoadedRun): OwnedView {
+  return { ...loaded, history: runHistory(steps, calls) };
+}
+
+/** The cursor after these steps, some of which may be about calls that come with them. */
+function checkpointAfter(
+  { run, history }: OwnedView,
+  steps: readonly Step[],
+  added: StepCommit["calls"] = [],
+): Checkpoint {
+  const find = (callId: string) => history.known.callById.get(callId) ?? added.find(({ id }) => id === callId);
+  return steps.reduce((cursor, step) => advance(cursor, step, find), run.checkpoint);
 }
 
 function modelOf(agent: Runnable): PlanInput["model"] {

@@ -4,6 +4,9 @@ import {
   type Call,
   canonicalJson,
   type JsonValue,
+  type RunHistory,
+  recordOf,
+  runHistory,
   type Step,
   type StepBody,
   storable,
@@ -20,47 +23,99 @@ const GO_ON = "[Go on.]";
 /** In place of nothing: some providers refuse a text without words. */
 const EMPTY = "[Empty.]";
 
-/**
- * The conversation that the model is shown: the session's messages up to the submission, then this run's steps. Every
- * call has exactly one result, in model order, directly behind the reply that made it.
- *
- * @throws {RangeError} a call of an earlier turn has no result: providers would refuse the conversation.
- */
+/** What a conversation is made of. */
+export type Told = Pick<LoadedRun, "messages" | "approvals"> & { readonly history: RunHistory };
+
+/** The conversation of one run, made as it grows: what was said stays as it was said. */
+export interface Conversation {
+  /**
+   * The conversation that the model is shown: the session's messages up to the submission, then this run's steps. Every
+   * call has exactly one result, in model order, directly behind the reply that made it.
+   *
+   * @param told the run as it is by now: what was told before is in it.
+   * @throws {RangeError} a call of an earlier turn has no result: providers would refuse the conversation.
+   */
+  messages(told: Told): ModelMessage[];
+}
+
+/** Begins a conversation; each step is put into words once. */
+export function openConversation(): Conversation {
+  let begun: Begun | null = null;
+  return {
+    messages: (told) => {
+      const edits = editsIn(told.approvals);
+      const { steps } = told.history.known;
+      const goesOn: Begun = begun !== null && agrees(begun, told, edits) ? begun : beginning(told, edits);
+      const fresh = steps.slice(goesOn.read);
+      const messages = fresh.flatMap((step) => messagesOf(step, told));
+      for (const message of messages) append(goesOn.said, message);
+      for (const callId of fresh.flatMap(callsOf)) goesOn.results.set(callId, recordOf(told.history, callId).result);
+      begun = { ...goesOn, read: steps.length };
+      return begun.said.at(-1)?.role === "assistant" ? [...begun.said, goOn()] : [...begun.said];
+    },
+  };
+}
+
+/** How far a conversation has been told. */
+interface Begun {
+  readonly said: ModelMessage[];
+  /** How many steps that are. */
+  readonly read: number;
+  readonly edits: string;
+  /** As they were told. */
+  readonly results: Map<string, ResultBody | null>;
+}
+
+function beginning({ messages }: Told, edits: string): Begun {
+  const said = messages.map(({ role, text }): ModelMessage => ({ role, content: wordsOf(text) }));
+  return { said, read: 0, edits, results: new Map() };
+}
+
+/** Whether what was told still holds: a person's edit of a call, or a second result, says something else of it. */
+function agrees({ edits, read, results }: Begun, { history }: Told, editsNow: string): boolean {
+  const isSame = ({ body }: Step) =>
+    body.kind !== "tool_result" ||
+    !results.has(body.callId) ||
+    results.get(body.callId) === recordOf(history, body.callId).result;
+  return edits === editsNow && history.known.steps.slice(read).every(isSame);
+}
+
+function callsOf({ body }: Step): readonly string[] {
+  return body.kind === "model_reply" ? body.callIds : [];
+}
+
+/** The conversation of a run that nobody has begun to tell. */
 export function buildPrompt(
   loaded: Pick<LoadedRun, "messages" | "steps" | "calls"> & Partial<Pick<LoadedRun, "approvals">>,
 ): ModelMessage[] {
-  const before = loaded.messages.map(({ role, text }): ModelMessage => ({ role, content: wordsOf(text) }));
-  const results = new Map(
-    loaded.steps.flatMap(({ body }) => (body.kind === "tool_result" ? [[body.callId, body] as const] : [])),
-  );
-  const calls = new Map(loaded.calls.map((call) => [call.id, call]));
-  const known = { calls, results, approvals: loaded.approvals ?? [] };
-  return [...before, ...withGoOn(loaded.steps.flatMap((step) => messagesOf(step, known)))];
+  const { messages, steps, calls, approvals = [] } = loaded;
+  return openConversation().messages({ messages, approvals, history: runHistory(steps, calls) });
+}
+
+/** What people have made of the arguments of calls: the last edit of each counts. */
+function editsIn(approvals: Told["approvals"]): string {
+  const edits = approvals.filter(({ editedBy }) => editedBy !== null);
+  return edits.map(({ callId, argsHash }) => `${callId} ${argsHash}`).join("\n");
 }
 
 /** An operator's retry or late evidence may ask for another reply although nobody has said anything. */
-function withGoOn(messages: readonly ModelMessage[]): readonly ModelMessage[] {
-  return messages.flatMap((message, index): ModelMessage[] => {
-    const next = messages[index + 1];
-    const isAlone = message.role === "assistant" && (next === undefined || next.role === "assistant");
-    return isAlone ? [message, { role: "user", content: GO_ON }] : [message];
-  });
+function append(said: ModelMessage[], message: ModelMessage): void {
+  if (message.role === "assistant" && said.at(-1)?.role === "assistant") said.push(goOn());
+  said.push(message);
+}
+
+function goOn(): ModelMessage {
+  return { role: "user", content: GO_ON };
 }
 
 type ResultBody = Extract<StepBody, { kind: "tool_result" }>;
 
-interface Known {
-  readonly calls: ReadonlyMap<string, Call>;
-  readonly results: ReadonlyMap<string, ResultBody>;
-  readonly approvals: readonly Approval[];
-}
-
-function messagesOf({ body }: Step, known: Known): ModelMessage[] {
+function messagesOf({ body }: Step, told: Told): ModelMessage[] {
   switch (body.kind) {
     case "model_reply": {
       // Stored as the provider gave it.
       const reply = body.message as unknown as AssistantModelMessage;
-      const content = body.callIds.map((callId) => resultPart(callId, known));
+      const content = body.callIds.map((callId) => resultPart(callId, told));
       return content.length === 0 ? [reply] : [reply, { role: "tool", content }];
     }
     case "message":
@@ -84,10 +139,10 @@ function messagesOf({ body }: Step, known: Known): ModelMessage[] {
   }
 }
 
-function resultPart(callId: string, { calls, results, approvals }: Known): ToolResultPart {
-  const call = calls.get(callId);
-  const result = results.get(callId);
-  if (call === undefined || result === undefined) {
+function resultPart(callId: string, { history, approvals }: Told): ToolResultPart {
+  const call = history.known.callById.get(callId);
+  const { result } = recordOf(history, callId);
+  if (call === undefined || result === null) {
     throw new RangeError(`Call ${callId} has no result yet; the model must not be asked before it has one`);
   }
   return {

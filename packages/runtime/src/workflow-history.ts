@@ -1,57 +1,111 @@
 import type { JsonValue, ResultKind, StartedNode, Step, StepBody } from "@holdpoint/core";
-import type { LoadedRun } from "@holdpoint/store";
 import {
   type Choice,
   type Execution,
   type ExecutionState,
+  growHistory,
   type History,
+  type Indexed,
   type Position,
   retriesOf,
   type Workflow,
 } from "@holdpoint/workflow";
+import type { OwnedView } from "./after-commit.ts";
 import { toPlain } from "./codec.ts";
 import { isPersonResult } from "./person-result.ts";
 import type { Wholes } from "./whole-outputs.ts";
 
-/**
- * What the graph decides from: the executions of this run, after those that earlier runs of its line have completed; what
- * stopped those is tried again, as an operator's retry would. Values are plain JSON, and whole: `wholes` has those of which
- * the steps have only the beginning.
- */
-export function historyOf(
-  workflow: Workflow,
-  { run, steps, earlier }: Pick<LoadedRun, "run" | "steps" | "earlier">,
-  wholes: Wholes,
-): History {
+/** What the graph of one run decides from, made as the run grows: each step is read once, and so is each value. */
+export interface WorkflowHistory {
+  /**
+   * The executions of this run, after those that earlier runs of its line have completed; what stopped those is tried again,
+   * as an operator's retry would. Values are plain JSON, and whole: `wholes` has those of which the steps have only the
+   * beginning.
+   *
+   * @param view the run as it is by now: what was read before is in it.
+   * @returns what goes on growing: it is decided from at once, and not kept.
+   */
+  of(view: HistoryOf, wholes: Wholes): History & Indexed;
+}
+
+type HistoryOf = Pick<OwnedView, "run" | "history" | "earlier">;
+
+/** Begins to read; nothing has been read yet. */
+export function openWorkflowHistory(workflow: Workflow): WorkflowHistory {
+  let begun: { readonly earlier: OwnedView["earlier"]; readonly reader: StepReader } | null = null;
+  let read = 0;
+  return {
+    of: (view, wholes) => {
+      const { earlier, history } = view;
+      if (begun?.earlier !== earlier) {
+        begun = { earlier, reader: stepReader(workflow, lineOf(workflow, view, wholes)) };
+        read = 0;
+      }
+      const { steps } = history.known;
+      for (const step of steps.slice(read)) begun.reader.read(step, wholes);
+      read = steps.length;
+      return begun.reader.history;
+    },
+  };
+}
+
+/** What earlier runs of the line have completed, and what of them is tried again. */
+function lineOf(workflow: Workflow, { run, earlier }: HistoryOf, wholes: Wholes): History {
   let executions: readonly Execution[] = [];
   let choices: readonly Choice[] = [];
-  for (const before of earlier) {
-    const chosen = choicesOf(before).filter(({ node }) => node !== null);
+  for (const steps of earlier) {
+    const before = stepReader(workflow, { input: null, executions: [], choices: [] });
+    for (const step of steps) before.read(step, wholes);
+    const chosen = before.history.choices.filter(({ node }) => node !== null);
     const skipped = new Set(chosen.flatMap(({ choice, callId }) => (choice === "skip" ? [callId] : [])));
     const isKept = ({ state, callId }: Execution) => COMPLETE.has(state) || skipped.has(callId);
-    executions = [...executions, ...executionsOf(workflow, before, wholes).filter(isKept)];
+    executions = [...executions, ...before.history.executions.filter(isKept)];
     choices = [...choices, ...chosen];
     choices = [...choices, ...retriesOf(workflow, { executions, choices })];
   }
-  return {
-    input: run.input,
-    executions: [...executions, ...executionsOf(workflow, steps, wholes)],
-    choices: [...choices, ...choicesOf(steps)],
-  };
+  return { input: run.input, executions, choices };
 }
 
 const COMPLETE: ReadonlySet<ExecutionState> = new Set(["done", "skipped", "passed_over"]);
 
-function executionsOf({ nodes }: Workflow, steps: readonly Step[], wholes: Wholes): readonly Execution[] {
-  const isChild = (name: string) => CHILDREN.has(nodes.get(name)?.kind ?? "");
-  const results = new Map(
-    steps.flatMap(({ body }) => (body.kind === "tool_result" ? [[body.callId, body] as const] : [])),
-  );
-  return steps.flatMap(({ body }) =>
-    body.kind === "nodes_started"
-      ? body.nodes.map((node) => executionOf(node, results.get(node.id), { wholes, isChild: isChild(node.node) }))
-      : [],
-  );
+/** Reads steps into a history, in their order. */
+interface StepReader {
+  readonly history: History & Indexed;
+  read(step: Step, wholes: Wholes): void;
+}
+
+function stepReader({ nodes }: Workflow, from: History): StepReader {
+  const history = growHistory(from.input, from);
+  const started = new Map<string, StartedNode>();
+  const results = new Map<string, Result>();
+  const executionNow = (node: StartedNode, wholes: Wholes) => {
+    const isChild = CHILDREN.has(nodes.get(node.node)?.kind ?? "");
+    return executionOf(node, results.get(node.id), { wholes, isChild });
+  };
+  const start = (node: StartedNode, wholes: Wholes): void => {
+    started.set(node.id, node);
+    history.start(executionNow(node, wholes));
+  };
+  const end = (result: Result, wholes: Wholes): void => {
+    results.set(result.callId, result);
+    const node = started.get(result.callId);
+    if (node !== undefined) history.settle(executionNow(node, wholes));
+  };
+  const choose = (choice: Choice["choice"], subject: string): void => {
+    const node = started.get(subject);
+    // A word about a call that is still open is the call's own.
+    const isComplete = node !== undefined && (node.settled !== null || results.has(node.id));
+    const chosen = choiceOf(choice, subject, isComplete ? node : null);
+    if (chosen !== null) history.choose(chosen);
+  };
+  return {
+    history,
+    read: ({ body }, wholes) => {
+      if (body.kind === "nodes_started") for (const node of body.nodes) start(node, wholes);
+      if (body.kind === "tool_result") end(body, wholes);
+      if (body.kind === "operator" && body.callId !== null) choose(body.choice, body.callId);
+    },
+  };
 }
 
 /** Nodes that are one child run each. What any other brings is passed on as it is, whatever it looks like. */
@@ -139,31 +193,7 @@ export function placeOf({ node, round, item }: Omit<Position, "node"> & { readon
 
 const PLACE = /^@([a-z][a-z0-9-]*)\/(\d+)(?:\/(\d+))?$/;
 
-/** An operator's words that are about the graph: a word about a call that is still open is the call's own. */
-function choicesOf(steps: readonly Step[]): readonly Choice[] {
-  const { nodes, completeAt } = indexed(steps);
-  return steps.flatMap(({ seq, body }) => {
-    if (body.kind !== "operator" || body.callId === null) return [];
-    const isComplete = (completeAt.get(body.callId) ?? Number.POSITIVE_INFINITY) < seq;
-    const choice = choiceOf(body.choice, body.callId, isComplete ? (nodes.get(body.callId) ?? null) : null);
-    return choice === null ? [] : [choice];
-  });
-}
-
-/** The executions by their ids, and with which step each was complete. */
-function indexed(steps: readonly Step[]) {
-  const nodes = new Map<string, StartedNode>();
-  const completeAt = new Map<string, number>();
-  for (const { seq, body } of steps) {
-    if (body.kind === "tool_result") completeAt.set(body.callId, seq);
-    for (const node of body.kind === "nodes_started" ? body.nodes : []) {
-      nodes.set(node.id, node);
-      if (node.settled !== null) completeAt.set(node.id, seq);
-    }
-  }
-  return { nodes, completeAt };
-}
-
+/** An operator's word, if it is about the graph. */
 function choiceOf(choice: Choice["choice"], subject: string, about: StartedNode | null): Choice | null {
   if (subject === "@result") return { choice, node: null, round: 1, item: null, callId: null };
   const [, node, round, item] = PLACE.exec(subject) ?? [];

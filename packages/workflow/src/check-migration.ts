@@ -1,5 +1,5 @@
 import type { Execution, History } from "./history.ts";
-import { type HistoryIndex, roundOf } from "./index-history.ts";
+import { type HistoryIndex, type Indexed, roundOf } from "./index-history.ts";
 import { known } from "./known.ts";
 import { LIMITS } from "./limits.ts";
 import type { Node } from "./node.ts";
@@ -16,7 +16,7 @@ export type Migration = { readonly ok: true } | { readonly ok: false; readonly p
  * node that has been started is still there, of the same kind and in the same round; what it brought fits its new schema;
  * what is open is still the same work; and nothing new comes before what has been started.
  */
-export function checkMigration(from: Workflow, to: Workflow, history: History): Migration {
+export function checkMigration(from: Workflow, to: Workflow, history: History & Partial<Indexed>): Migration {
   const kept = {
     executions: history.executions.filter(({ node }) => to.nodes.has(node)),
     choices: history.choices.filter(({ node }) => node === null || to.nodes.has(node)),
@@ -29,7 +29,7 @@ export function checkMigration(from: Workflow, to: Workflow, history: History): 
     ...(from.name === to.name ? [] : [`it is the workflow "${from.name}", not "${to.name}"`]),
     ...(input.ok ? [] : [`its input does not fit: ${input.message}`]),
     ...started.flatMap((node) => checkStarted(node, { before, after })),
-    ...before.index.open.flatMap((execution) => checkOpen(execution, from, to)),
+    ...[...before.index.open].flatMap((execution) => checkOpen(execution, from, to)),
   ];
   return problems.length === 0 ? { ok: true } : { ok: false, problems: problems.slice(0, LIMITS.problems) };
 }

@@ -2,6 +2,7 @@ import type { JsonValue, Outcome } from "@holdpoint/core";
 import type { Decision, WorkflowHold } from "./decision.ts";
 import { guarded, holdAt, shortened } from "./guard.ts";
 import type { Execution, History } from "./history.ts";
+import { type HistoryIndex, type Indexed, indexHistory } from "./index-history.ts";
 import { toJson } from "./json.ts";
 import { known } from "./known.ts";
 import { nextStarts } from "./next-starts.ts";
@@ -21,13 +22,14 @@ import type { Workflow } from "./workflow.ts";
  * - A map that is under way goes on before another node starts; otherwise nodes start in the order of their declaration.
  * - The end waits for all that is open.
  */
-export function decide(workflow: Workflow, history: History): Decision {
-  const stranger = history.executions.find(({ node }) => !workflow.nodes.has(node));
+export function decide(workflow: Workflow, history: History & Partial<Indexed>): Decision {
+  const index = history.index ?? indexHistory(history);
+  const stranger = strangerIn(workflow, history, index);
   if (stranger !== undefined) return strange(workflow, stranger);
   const input = readAs(workflow.input, history.input);
   if (!input.ok) return blocked("input", input.message);
-  const survey = surveyOf(workflow, history, input.value);
-  const isOpen = survey.index.open.length > 0;
+  const survey = surveyOf(workflow, { ...history, index }, input.value);
+  const isOpen = index.open.size > 0;
   const [no] = standingsIn(survey, "blocking");
   if (no !== undefined) return isOpen ? { do: "wait" } : blocked(no.node.name, no.standing.why);
   const [held] = standingsIn(survey, "held");
@@ -36,6 +38,12 @@ export function decide(workflow: Workflow, history: History): Decision {
   if ("do" in starts) return starts;
   if (starts.value.length > 0) return { do: "start", nodes: starts.value };
   return isOpen ? { do: "wait" } : finish(survey);
+}
+
+/** The first execution of a node that is none of this workflow's. */
+function strangerIn({ nodes }: Workflow, { executions }: History, { rounds }: HistoryIndex): Execution | undefined {
+  const isKnown = [...rounds.keys()].every((name) => nodes.has(name));
+  return isKnown ? undefined : executions.find(({ node }) => !nodes.has(node));
 }
 
 function strange({ name, version }: Workflow, { node, round, item, callId }: Execution): WorkflowHold {

@@ -52,7 +52,7 @@ function startAll(survey: Survey, candidates: readonly Candidate[]): Starts {
 
 /** How many nodes have begun and not ended. */
 function underWay({ index }: Survey, begun: readonly Candidate[]): number {
-  return new Set([...begun.map(({ node }) => node.name), ...index.open.map(({ node }) => node)]).size;
+  return new Set([...begun.map(({ node }) => node.name), ...[...index.open].map(({ node }) => node)]).size;
 }
 
 /** Nodes that stand like this, without those of which something is still open that was sent back. */

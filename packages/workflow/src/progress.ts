@@ -1,7 +1,7 @@
-import type { History, Position } from "./history.ts";
+import type { Position } from "./history.ts";
 import { roundOf } from "./index-history.ts";
 import { known } from "./known.ts";
-import { type Survey, standingsIn, surveyOf } from "./survey.ts";
+import { type Survey, type Surveyed, standingsIn, surveyOf } from "./survey.ts";
 import type { Workflow } from "./workflow.ts";
 
 /** How far a workflow is, for people. */
@@ -21,12 +21,12 @@ export interface Progress {
 }
 
 /** How far a workflow is: what a resume says before it goes on. Calls no function of the definition. */
-export function progressOf(workflow: Workflow, history: Pick<History, "executions" | "choices">): Progress {
+export function progressOf(workflow: Workflow, history: Surveyed): Progress {
   const survey = surveyOf(workflow, history, null);
   const known = {
     lastCompleted: lastCompleted(survey),
     next: nextOf(survey),
-    open: survey.index.open.map(({ node, round, item }) => ({ node, round, item })),
+    open: [...survey.index.open].map(({ node, round, item }) => ({ node, round, item })),
     held: standingsIn(survey, "held").map(({ node }) => node.name),
     done: standingsIn(survey, "complete").length,
     total: workflow.nodes.size,

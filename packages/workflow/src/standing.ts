@@ -1,7 +1,6 @@
 import type { HoldReason } from "./decision.ts";
 import type { Execution } from "./history.ts";
-import { type HistoryIndex, itemOf, type Round, roundOf, type Slot } from "./index-history.ts";
-import { known } from "./known.ts";
+import type { Slot } from "./index-history.ts";
 import type { GateNode, MapOver, Node, WorkNode } from "./node.ts";
 import { isLeftToOperator, readAs, readVerdict } from "./read-output.ts";
 
@@ -29,33 +28,9 @@ export type Standing =
   /** A gate has said no, and that ends the workflow. */
   | { readonly is: "blocking"; readonly why: string };
 
-interface Known {
-  readonly index: HistoryIndex;
-  readonly round: number;
-  /** Those of the nodes before it. */
-  readonly standings: ReadonlyMap<string, Standing>;
-}
-
-/** How one node stands, from its executions; without any, from those before it. */
-export function standingOf(node: Node, { index, round, standings }: Known): Standing {
-  const there = roundOf(index, node.name, round);
-  const own = standingAt(node, there.own);
-  if (own === null) return beforeStart(node, standings);
-  return isMap(node) && own.is === "complete" && own.how === "done" ? standingOfItems(node, there) : own;
-}
-
 /** Whether a node runs once for each item of a list. */
 export function isMap(node: Node): node is WorkNode & { readonly map: MapOver } {
   return "map" in node && node.map !== null;
-}
-
-function beforeStart({ after, join }: Node, standings: ReadonlyMap<string, Standing>): Standing {
-  const before = after.map((name) => known(standings, name));
-  const isComplete = before.every((each) => each.is === "complete");
-  if (join === "all") return isComplete ? { is: "ready", again: false } : { is: "waiting" };
-  const counted = before.filter((each) => each.is === "complete" && each.how !== "passed_over").length;
-  if (counted >= (join === "any" ? 1 : join.atLeast)) return { is: "ready", again: false };
-  return isComplete ? { is: "unneeded" } : { is: "waiting" };
 }
 
 /** How a position stands by what it has seen; null if that is nothing. */
@@ -64,7 +39,7 @@ export function standingAt(node: Node, { execution, choice }: Slot): Standing | 
   if (execution.state === "open") return { is: "open" };
   if (execution.state === "skipped") return SKIPPED;
   if (execution.state === "passed_over") return { is: "complete", how: "passed_over", isPartial: false };
-  const found = execution.state === "failed" ? failureOf(execution) : judge(node, execution);
+  const found = execution.state === "failed" ? failureOf(execution) : judgeOnce(node, execution);
   if (found === null) return { is: "complete", how: "done", isPartial: execution.result === "partial" };
   if (found.is === "blocking") return found;
   if (choice === "skip") return SKIPPED;
@@ -77,6 +52,17 @@ type Found = Extract<Standing, { is: "held" | "blocking" }>;
 
 function failureOf(execution: Execution): Found {
   return held("node_failed", execution, execution.message ?? `it ended as ${execution.result ?? "failed"}`);
+}
+
+/** By execution, for the node that it was judged for last: neither ever changes, and judging reads all that was brought. */
+const JUDGED = new WeakMap<Execution, { readonly node: Node; readonly found: Found | null }>();
+
+function judgeOnce(node: Node, execution: Execution): Found | null {
+  const before = JUDGED.get(execution);
+  if (before?.node === node) return before.found;
+  const found = judge(node, execution);
+  JUDGED.set(execution, { node, found });
+  return found;
 }
 
 /** What keeps a done execution from counting as complete; null: nothing. */
@@ -111,21 +97,4 @@ function leftToOperator(node: Node, execution: Execution): Found | null {
 
 function held(reason: HoldReason, { item, callId }: Execution, message: string): Found {
   return { is: "held", problem: { reason, item, callId, message } };
-}
-
-function standingOfItems(node: WorkNode & { readonly map: MapOver }, round: Round): Standing {
-  const toStart: number[] = [];
-  let [openItems, hasBegun, isPartial] = [0, false, false];
-  for (const item of round.list.keys()) {
-    const standing = standingAt(node, itemOf(round, item));
-    hasBegun ||= standing !== null;
-    if (standing === null || standing.is === "ready") toStart.push(item);
-    else if (standing.is === "open") openItems += 1;
-    else if (standing.is === "complete") isPartial ||= standing.isPartial || standing.how === "skipped";
-    else return standing;
-  }
-  if (openItems + toStart.length > 0) {
-    return { is: "partway", hasBegun, toStart: toStart.slice(0, Math.max(0, node.map.atMost - openItems)) };
-  }
-  return { is: "complete", how: "done", isPartial };
 }

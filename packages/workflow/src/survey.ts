@@ -1,10 +1,14 @@
 import { gatesOf, roundNow, type SentBack, sentBackBy } from "./gates.ts";
 import type { History } from "./history.ts";
-import { type HistoryIndex, indexHistory } from "./index-history.ts";
+import { type HistoryIndex, type Indexed, indexHistory } from "./index-history.ts";
 import { known } from "./known.ts";
 import type { Node } from "./node.ts";
-import { type Standing, standingOf } from "./standing.ts";
+import { standingOf } from "./node-standing.ts";
+import type { Standing } from "./standing.ts";
 import type { Workflow } from "./workflow.ts";
+
+/** What is decided from, with its index where it has one. */
+export type Surveyed = Pick<History, "executions" | "choices"> & Partial<Indexed>;
 
 /** A workflow and its history, with all that follows from them; made anew for each decision, and kept nowhere. */
 export interface Survey {
@@ -21,8 +25,8 @@ export interface Survey {
 }
 
 /** Finds out how every node stands, each after those before it. */
-export function surveyOf(workflow: Workflow, history: Pick<History, "executions" | "choices">, input: unknown): Survey {
-  const index = indexHistory(history);
+export function surveyOf(workflow: Workflow, history: Surveyed, input: unknown): Survey {
+  const index = history.index ?? indexHistory(history);
   const sentBack = sentBackBy(workflow, index);
   const rounds = new Map(workflow.graph.order.map((name) => [name, roundNow(workflow, sentBack, name)]));
   const standings = new Map<string, Standing>();
@@ -30,7 +34,7 @@ export function surveyOf(workflow: Workflow, history: Pick<History, "executions"
     const node = known(workflow.nodes, name);
     standings.set(name, standingOf(node, { index, round: known(rounds, name), standings }));
   }
-  const stale = index.open.filter(({ node, round }) => round < (rounds.get(node) ?? 0));
+  const stale = [...index.open].filter(({ node, round }) => round < (rounds.get(node) ?? 0));
   const clearing = new Set(stale.flatMap(({ node }) => gatesOf(workflow, node)));
   return { workflow, input, index, sentBack, rounds, standings, clearing };
 }

@@ -8,6 +8,7 @@ test("the package gives away these names and no other", () => {
     "checkMigration",
     "decide",
     "defineWorkflow",
+    "growHistory",
     "isSettled",
     "progressOf",
     "retriesOf",

@@ -1,0 +1,26 @@
+import type { RunHistory } from "@holdpoint/core";
+import { decode } from "./codec.ts";
+import type { CompletedCall } from "./define-agent.ts";
+
+/** The results of one run's calls, as its agent sees them; each is read once, however long the run becomes. */
+export interface CompletedCalls {
+  /** All of this history, which goes on with those that were asked about before. */
+  of(history: RunHistory): readonly CompletedCall[];
+}
+
+export function openCompletedCalls(): CompletedCalls {
+  const completed: CompletedCall[] = [];
+  let read = 0;
+  return {
+    of: ({ known: { steps, callById } }) => {
+      for (; read < steps.length; read += 1) {
+        const body = steps[read]?.body;
+        const tool = body?.kind === "tool_result" ? callById.get(body.callId)?.tool : undefined;
+        if (body?.kind !== "tool_result" || tool === undefined) continue;
+        completed.push({ tool, result: body.result, output: decode(body.output) });
+      }
+      // The agent's own: it may keep it.
+      return [...completed];
+    },
+  };
+}
