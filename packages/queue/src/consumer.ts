@@ -1,6 +1,7 @@
 import type { AgentRef } from "@holdpoint/core";
 import type { QueueConnection } from "./connection.ts";
-import { ANSWER_LIMIT_MS, startFetchLoop } from "./fetch-loop.ts";
+import { ANSWER_LIMIT_MS } from "./fetch-lanes.ts";
+import { startFetchLoop } from "./fetch-loop.ts";
 import { queueName } from "./queue-name.ts";
 import { queueServer, type TakenJob } from "./queue-server.ts";
 import { rarely } from "./rarely.ts";

@@ -1,5 +1,6 @@
 // Owns: the loop that fetches from one queue, for ever. Whatever fails or hangs, it drops the connection, waits a moment
 // and opens another; it ends only when it is stopped.
+import { ANSWER_LIMIT_MS, openLanes } from "./fetch-lanes.ts";
 import type { TakenJob, WakeUpSource } from "./queue-server.ts";
 import type { Slots } from "./slots.ts";
 import { pause, toError, within } from "./time-limit.ts";
@@ -26,8 +27,6 @@ interface FetchLoop {
   readonly ended: Promise<void>;
 }
 
-/** Above this an answer is not late but lost. */
-export const ANSWER_LIMIT_MS = 10_000;
 // What is asked when the loop is stopped gets this long: a job that is fetched but not given back is late for others.
 const STOP_GRACE_MS = 1_000;
 const MAX_BACKOFF_MS = 2_000;
@@ -37,7 +36,6 @@ export function startFetchLoop(options: FetchLoopOptions): FetchLoop {
   const { slots, now } = options;
   const stopping = new AbortController();
   const abandoning = new AbortController();
-  const answer = { limitMs: ANSWER_LIMIT_MS, signal: abandoning.signal };
   let graceTimer: NodeJS.Timeout | undefined;
   let answeredAtMs = now();
   let waitsForSlot = false;
@@ -56,24 +54,23 @@ export function startFetchLoop(options: FetchLoopOptions): FetchLoop {
   }
 
   async function fetchFrom(source: WakeUpSource): Promise<void> {
-    const removals = new Set<Promise<void>>();
+    const lanes = openLanes({ ...options, source, onAnswer, stopping: stopping.signal, abandoning: abandoning.signal });
     try {
       while (!stopping.signal.aborted) {
         await getSlot();
         if (stopping.signal.aborted) return;
-        const job = await take(source);
-        if (job === null) await waitForJob(source);
-        else if (stopping.signal.aborted) await quietly(job.giveBack());
-        else {
-          const removal = quietly(job.remove()).finally(() => removals.delete(removal));
-          removals.add(removal);
-          options.deliver(job);
-        }
+        const isEmpty = await lanes.fetch();
+        if (isEmpty && (await waitForJob(source))) await lanes.passOn();
       }
     } finally {
-      await Promise.all(removals);
+      await lanes.settled();
       await source.close();
     }
+  }
+
+  function onAnswer(): void {
+    answeredAtMs = now();
+    failures = 0;
   }
 
   async function getSlot(): Promise<void> {
@@ -84,26 +81,9 @@ export function startFetchLoop(options: FetchLoopOptions): FetchLoop {
     answeredAtMs = now();
   }
 
-  async function take(source: WakeUpSource): Promise<TakenJob | null> {
-    let job: TakenJob | null = null;
-    try {
-      job = await within(source.take(), { what: "Fetching a wake-up", ...answer });
-      answeredAtMs = now();
-      failures = 0;
-      return job;
-    } finally {
-      if (job === null || stopping.signal.aborted) slots.release();
-    }
-  }
-
-  async function waitForJob(source: WakeUpSource): Promise<void> {
+  async function waitForJob(source: WakeUpSource): Promise<boolean> {
     const limitMs = options.pollMs + ANSWER_LIMIT_MS;
-    await within(source.wait(options.pollMs), { what: "Waiting for a wake-up", limitMs, signal: stopping.signal });
-  }
-
-  /** A job that could not be removed is given again after a while, which does no harm. */
-  async function quietly(moved: Promise<void>): Promise<void> {
-    await within(moved, { what: "Removing a wake-up", ...answer }).catch(options.onError);
+    return within(source.wait(options.pollMs), { what: "Waiting for a wake-up", limitMs, signal: stopping.signal });
   }
 
   return {

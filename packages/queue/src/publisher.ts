@@ -1,4 +1,5 @@
 import type { AgentRef } from "@holdpoint/core";
+import { type AddTogether, addTogether } from "./add-together.ts";
 import type { QueueConnection } from "./connection.ts";
 import { queueName } from "./queue-name.ts";
 import { queueServer, type WakeUpQueue } from "./queue-server.ts";
@@ -43,28 +44,33 @@ export function openPublisher(connection: QueueConnection, options: PublisherOpt
   // A call that gave up leaves its connection or command some time more: a slow server must not be tried anew for ever.
   const patienceMs = Math.max(limitMs, MIN_PATIENCE_MS);
   const server = queueServer(connection, { connectMs: patienceMs, commandMs: patienceMs });
-  const queues = new Map<string, Promise<WakeUpQueue>>();
+  const queues = new Map<string, Promise<OpenQueue>>();
   const closed = new AbortController();
 
-  function open(name: string): Promise<WakeUpQueue> {
+  function open(name: string): Promise<OpenQueue> {
     const known = queues.get(name);
     if (known !== undefined) return known;
-    const opening = server.openQueue(name, { onError, signal: closed.signal });
+    const opening = server.openQueue(name, { onError, signal: closed.signal }).then((queue) => {
+      return { ...queue, addTogether: addTogether({ send: queue.add, atOnce: queue.addsAtOnce }) };
+    });
     queues.set(name, opening);
     opening.catch(() => queues.delete(name));
     return opening;
   }
 
-  async function ask<T>(name: string, what: string, question: (queue: WakeUpQueue) => Promise<T>): Promise<T> {
+  async function ask<T>(name: string, what: string, question: (queue: OpenQueue) => Promise<T>): Promise<T> {
     return within(open(name).then(question), { what, limitMs });
   }
 
   async function publishTo(name: string, jobs: readonly NamedJob[]): Promise<Published> {
+    let isWaiting = true;
     try {
-      await ask(name, "Publishing", (queue) => queue.add(jobs));
+      await ask(name, "Publishing", (queue) => queue.addTogether(jobs, () => isWaiting));
       return { published: jobs.length, failed: 0, error: null };
     } catch (error) {
       return { published: 0, failed: jobs.length, error: toError(error) };
+    } finally {
+      isWaiting = false;
     }
   }
 
@@ -99,6 +105,10 @@ export function openPublisher(connection: QueueConnection, options: PublisherOpt
       await Promise.all(opened.map((queue) => (queue.status === "fulfilled" ? queue.value.close() : undefined)));
     },
   };
+}
+
+interface OpenQueue extends WakeUpQueue {
+  readonly addTogether: AddTogether<NamedJob>;
 }
 
 interface NamedJob {

@@ -7,7 +7,8 @@ import {
   createPostgresBackend,
   createRedisBackend,
   type IQueueBackend,
-  type Job,
+  Job,
+  type JobJson,
   withBackend,
 } from "bullmq";
 import {
@@ -24,27 +25,33 @@ import { toError, within } from "./time-limit.ts";
 export interface WakeUpQueue {
   /** Adds the jobs; one whose id still waits is left as it is. */
   add(jobs: readonly { readonly id: string; readonly data: unknown }[]): Promise<void>;
+  /** As many adds at a time are quicker than one after the other; more only wait. */
+  readonly addsAtOnce: number;
   countWaiting(): Promise<number>;
   /** Adds a job that nobody fetches and removes it: a write there and back. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** One job, taken from its queue. Exactly one of `remove` and `giveBack` must follow. */
+/** One job, taken from its queue. Exactly one of its verbs must follow. */
 export interface TakenJob {
   readonly id: string;
   readonly data: unknown;
   /** Twice in a row a process died between taking it and removing it. */
   readonly deadly: boolean;
   remove(): Promise<void>;
+  /** Removes it and takes the next one, in one round trip. */
+  removeAndTake(): Promise<TakenJob | null>;
   giveBack(): Promise<void>;
 }
 
 /** One queue as a consumer sees it. */
 export interface WakeUpSource {
   take(): Promise<TakenJob | null>;
-  /** Ends when a job may be there, at the latest after `limitMs`. */
-  wait(limitMs: number): Promise<void>;
+  /** Ends when a job may be there (true), at the latest after `limitMs` (false). */
+  wait(limitMs: number): Promise<boolean>;
+  /** A signal ends only one of the waits for it, not all. */
+  readonly wakesOne: boolean;
   close(): Promise<void>;
 }
 
@@ -77,12 +84,24 @@ const CLOSE_LIMIT_MS = 2_000;
 export function queueServer(connection: QueueConnection, patience: Patience): QueueServer {
   if (connection.kind === "postgres") {
     const options = postgresOptions(connection, patience);
-    return bind(createPostgresBackend, { publisher: options, consumer: options, prepare: preparing(connection) });
+    return bind(createPostgresBackend, {
+      publisher: options,
+      consumer: options,
+      prepare: preparing(connection),
+      wakesOne: false,
+      endsOpening: true,
+      maxSingleAdds: 4,
+      addsAtOnce: options.max,
+    });
   }
   return bind(createRedisBackend, {
     publisher: redisPublisherOptions(connection.url, patience),
     consumer: redisConsumerOptions(connection.url, patience),
     prepare: async () => undefined,
+    wakesOne: true,
+    endsOpening: false,
+    maxSingleAdds: 1,
+    addsAtOnce: 16,
   });
 }
 
@@ -102,6 +121,12 @@ interface Binding<C> {
   readonly publisher: C;
   readonly consumer: C;
   readonly prepare: () => Promise<void>;
+  readonly wakesOne: boolean;
+  /** An attempt to open has an end, also when the server is away. */
+  readonly endsOpening: boolean;
+  /** Up to so many jobs are added one by one. On Postgres a bulk makes temporary tables, which cost as much as eight. */
+  readonly maxSingleAdds: number;
+  readonly addsAtOnce: number;
 }
 
 function bind<B extends IQueueBackend, C>(factory: BackendFactory<B, C>, binding: Binding<C>): QueueServer {
@@ -121,11 +146,10 @@ function bind<B extends IQueueBackend, C>(factory: BackendFactory<B, C>, binding
     return {
       async add(jobs) {
         const entries = jobs.map((job) => ({ name: JOB_NAME, data: job.data, opts: { ...JOB, jobId: job.id } }));
-        const [first] = entries;
-        // On Postgres a bulk makes temporary tables; the usual single wake-up goes without.
-        if (entries.length === 1 && first !== undefined) await queue.add(first.name, first.data, first.opts);
-        else await queue.addBulk(entries);
+        if (entries.length > binding.maxSingleAdds) await queue.addBulk(entries);
+        else await Promise.all(entries.map((entry) => queue.add(entry.name, entry.data, entry.opts)));
       },
+      addsAtOnce: binding.addsAtOnce,
       countWaiting: () => queue.getWaitingCount(),
       async probe() {
         const { id = "" } = await queue.add("probe", {}, { ...JOB });
@@ -145,18 +169,21 @@ function bind<B extends IQueueBackend, C>(factory: BackendFactory<B, C>, binding
       stalledInterval: options.abandonedAfterMs,
       maxStalledCount: 1,
     });
-    await ready(worker, { close: () => closing(worker.close(true)), signal: options.signal });
+    // What is closed in the middle of its opening goes on with it, and its last connection stays open for ever.
+    const opened = binding.endsOpening ? () => worker.waitUntilReady().catch(() => undefined) : async () => undefined;
+    const giveUp = () => closing(opened().then(() => worker.close(true)));
+    await ready(worker, { close: giveUp, signal: options.signal });
     worker.on("error", options.onError);
     const backend = worker.getBackend();
     await worker.startStalledCheckTimer();
+    const nextJob: NextJob = (json, id) => takenJob(Job.fromJSON(worker, json, id), worker.id, nextJob);
     return {
       async take() {
         const job = await worker.getNextJob(worker.id, { block: false });
-        return job === undefined ? null : takenJob(job, worker.id);
+        return job === undefined ? null : takenJob(job, worker.id, nextJob);
       },
-      async wait(limitMs) {
-        await backend.waitForJob(limitMs / 1_000);
-      },
+      wait: async (limitMs) => (await backend.waitForJob(limitMs / 1_000)) !== null,
+      wakesOne: binding.wakesOne,
       // A wait would otherwise keep its timer, and the process, until it is over.
       close: () => closing(backend.disconnectBlocking(false).then(() => worker.close(true))),
     };
@@ -165,13 +192,20 @@ function bind<B extends IQueueBackend, C>(factory: BackendFactory<B, C>, binding
   return { openQueue, openSource };
 }
 
-function takenJob(job: Job, token: string): TakenJob {
+type NextJob = (json: JobJson, id: string) => TakenJob;
+
+function takenJob(job: Job, token: string, nextJob: NextJob): TakenJob {
   return {
     id: job.id ?? "",
     data: job.data,
     deadly: job.deferredFailure !== undefined,
     async remove() {
       await job.moveToCompleted(null, token, false);
+    },
+    async removeAndTake() {
+      // What BullMQ documents for workers that fetch by hand: [job, id, …], without a job if none waits.
+      const [json, id] = (await job.moveToCompleted(null, token, true)) ?? [];
+      return json ? nextJob(json, id) : null;
     },
     async giveBack() {
       await job.moveToWait(token);

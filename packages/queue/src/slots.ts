@@ -9,6 +9,11 @@ export class Slots {
     this.#free = count;
   }
 
+  /** Places that nobody has and nobody waits for. */
+  get free(): number {
+    return this.#free;
+  }
+
   /** Takes a free place, if there is one. */
   tryAcquire(): boolean {
     if (this.#free === 0) return false;

@@ -5,12 +5,10 @@ import { openConsumer, openPublisher, type QueueConnection } from "../src/index.
 const connection = JSON.parse(process.argv[2] ?? "null") as QueueConnection;
 const agent = { name: "closing", version: "1" };
 const publisher = openPublisher(connection, { limitMs: 300 });
-const consumer = openConsumer(connection, {
-  agents: [agent],
-  concurrency: 1,
-  handler: async () => {},
-  onError: () => {},
-});
+const options = { agents: [agent], concurrency: 1, handler: async () => {}, onError: () => {} };
+// Closed before it has connected: what is only being opened ends as well.
+await openConsumer(connection, options).close(0);
+const consumer = openConsumer(connection, options);
 await publisher.publish([{ agent, runId: "run", version: 1 }]);
 await publisher.check();
 await consumer.close(500);

@@ -24,6 +24,8 @@ export interface ServerUnderTest extends AsyncDisposable {
   untouched(): QueueConnection;
   /** Removes all that the queue holds. */
   empty(): Promise<void>;
+  /** How many commands the server has done for queues; only those of connections that are closed are surely counted. */
+  commands(): Promise<number>;
   /** Breaks all connections and refuses writes on new ones: another server has taken over. */
   demote(): Promise<void>;
   /** Takes writes again; connections that were opened before need not. */
@@ -86,6 +88,12 @@ export function publisherOf(connection: QueueConnection, limitMs = SOON_MS): Pub
   const publisher = openPublisher(connection, { limitMs });
   onTestFinished(() => publisher[Symbol.asyncDispose]());
   return publisher;
+}
+
+/** Publishes through a publisher of its own, which is closed afterwards. */
+export async function publishAll(connection: QueueConnection, wakeUps: readonly AgentWakeUp[]): Promise<void> {
+  await using publisher = openPublisher(connection, { limitMs: SOON_MS });
+  expect(await publisher.publish(wakeUps)).toEqual({ published: wakeUps.length, failed: 0, error: null });
 }
 
 export async function proxyTo(server: ServerUnderTest): Promise<FaultProxy> {

@@ -1,7 +1,7 @@
-import { createTestDatabase } from "@holdpoint/testkit";
+import { createTestDatabase, waitFor } from "@holdpoint/testkit";
 import pg from "pg";
 import { describeQueue } from "./queue.suite.ts";
-import type { ServerUnderTest } from "./queue-fixture.ts";
+import { type ServerUnderTest, soon } from "./queue-fixture.ts";
 
 describeQueue("the queue on Postgres", async (): Promise<ServerUnderTest> => {
   const database = await createTestDatabase();
@@ -31,6 +31,15 @@ describeQueue("the queue on Postgres", async (): Promise<ServerUnderTest> => {
         "select quote_ident(tablename) as name from pg_tables where schemaname = 'holdpoint_queue' and tablename <> 'migration'",
       );
       await run(`truncate ${rows.map(({ name }) => `holdpoint_queue.${name}`).join(", ")}`);
+    },
+    // A connection's transactions are surely counted when it has ended.
+    async commands() {
+      const others = "select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+      await waitFor(async () => (await run(others)).length === 0, soon("the connections to end"));
+      const [row] = await run<{ transactions: string }>(
+        "select xact_commit + xact_rollback as transactions from pg_stat_database where datname = current_database()",
+      );
+      return Number(row?.transactions);
     },
     async demote() {
       await run(`alter database ${database.name} set default_transaction_read_only = on`);

@@ -10,21 +10,29 @@ describe.skipIf(testRedisUrl() === null)("with a Redis", () => {
     const at = (database: number, host = url.hostname, port: string | number = url.port) => {
       return { kind: "redis", url: `redis://${host}:${port}/${database}` } as const;
     };
-    const run = async (command: (redis: Redis) => Promise<unknown>) => {
+    async function run<T>(command: (redis: Redis) => Promise<T>): Promise<T> {
       const redis = new Redis(url.href);
-      await command(redis);
-      await redis.quit();
-    };
-    const empty = () => run((redis) => redis.flushall());
+      try {
+        return await command(redis);
+      } finally {
+        await redis.quit();
+      }
+    }
+    const empty = async () => void (await run((redis) => redis.flushall()));
     await empty();
     return {
       address: { host: url.hostname, port: Number(url.port || 6379) },
       connection: ({ host, port }) => at(0, host, port),
       untouched: () => at(1),
       empty,
+      // Each move of a job is one script.
+      async commands() {
+        const stats = await run((redis) => redis.info("commandstats"));
+        return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+      },
       // The primary that it waits for does not exist, so it keeps what it has.
-      demote: () => run((redis) => redis.replicaof("127.0.0.1", 1)),
-      promote: () => run((redis) => redis.replicaof("NO", "ONE")),
+      demote: async () => void (await run((redis) => redis.replicaof("127.0.0.1", 1))),
+      promote: async () => void (await run((redis) => redis.replicaof("NO", "ONE"))),
       [Symbol.asyncDispose]: empty,
     };
   });

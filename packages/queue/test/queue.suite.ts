@@ -14,6 +14,7 @@ import {
   opening,
   pick,
   proxyTo,
+  publishAll,
   publisherOf,
   receive,
   type ServerUnderTest,
@@ -84,6 +85,41 @@ export function describeQueue(name: string, openServer: () => Promise<ServerUnde
         const { received } = consume(direct, agents, { concurrency: 2, work });
         await receive(received, 30);
         expect(most).toBe(2);
+      });
+    });
+
+    describe("round trips", () => {
+      test("of many that wait, each costs one command: its removal brings the next", async () => {
+        const agent = anAgent();
+        const count = 300;
+        await publishAll(
+          direct,
+          Array.from({ length: count }, () => wakeUp(agent)),
+        );
+        const before = await server.commands();
+        const { consumer, received } = consume(direct, [agent], { concurrency: 50 });
+        await receive(received, count);
+        await consumer.close();
+        const commands = (await server.commands()) - before;
+        expect(commands).toBeGreaterThanOrEqual(count);
+        expect(commands).toBeLessThan(1.1 * count + 30);
+      });
+
+      test("one signal is enough where the consumer that it reaches has no slot free", async () => {
+        const [busy, shared] = [anAgent(), anAgent()];
+        const gate = Promise.withResolvers<void>();
+        const patient = { concurrency: 1, pollMs: 60_000 };
+        const first = consume(direct, [busy, shared], { ...patient, work: () => gate.promise });
+        await fetches(first.consumer);
+        const publisher = publisherOf(direct);
+        await publisher.publish([wakeUp(busy)]);
+        await receive(first.received, 1);
+        const second = consume(direct, [shared], patient);
+        await fetches(second.consumer);
+        await publisher.publish([wakeUp(shared)]);
+        await receive(second.received, 1);
+        expect(first.received).toHaveLength(1);
+        gate.resolve();
       });
     });
 
@@ -214,6 +250,21 @@ export function describeQueue(name: string, openServer: () => Promise<ServerUnde
         expect(finished).toBe(1);
       });
 
+      test("what was fetched along with a removal is given back when a pause comes first", async () => {
+        const agent = anAgent();
+        await publishAll(
+          direct,
+          Array.from({ length: 5 }, () => wakeUp(agent)),
+        );
+        const first = consume(direct, [agent], { concurrency: 3, work: async () => first.consumer.pause() });
+        await receive(first.received, 1);
+        await first.consumer.close();
+        const second = consume(direct, [agent], { abandonedAfterMs: 60_000 });
+        await receive(second.received, 4);
+        expect(first.received).toHaveLength(1);
+        expect(first.errors).toEqual([]);
+      });
+
       test("close waits for handlers no longer than its deadline", async () => {
         const agent = anAgent();
         const gate = Promise.withResolvers<void>();
@@ -293,6 +344,8 @@ export function describeQueue(name: string, openServer: () => Promise<ServerUnde
         const publisher = publisherOf(direct);
         await publisher.publish([wakeUp(agent)]);
         await receive(received, 1);
+        // A fetch that is under way when the connection breaks may still take the next one, for nobody.
+        await waitFor(() => isGone(direct, agent), soon("the removal, and the fetch with it"));
         await proxy.cut();
         await publisher.publish([wakeUp(agent)]);
         await waitFor(() => consumer.health().sinceFetchMs > 2_500, soon("the consumer to be unhealthy"));
