@@ -1,6 +1,7 @@
 import type { AgentRef, PendingRequest } from "@holdpoint/core";
 import { type Statement, type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
+import { type Looked, type Part, type PartStatement, type Place, partStatement, sentFor } from "./round.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
 
 /** A run that a sweep may have to move; its version and step_seq pin what was seen. */
@@ -53,14 +54,23 @@ export function findRetriesDue(store: Store, limit: number): Promise<readonly Ca
   return find(store, RETRIES_DUE, limit);
 }
 
-/** Runs that are being stopped although nothing of them is open and nobody works on them. */
-export function findIdleCancelling(store: Store, limit: number): Promise<readonly Candidate[]> {
-  return find(store, IDLE_CANCELLING, limit);
+/** What a sweep looks for in a part of what is stored, at most `limit` of it. */
+export interface PartLook {
+  readonly limit: number;
+  readonly part: Part;
 }
 
-/** Live runs of a parent that is being stopped or has been, which have not been asked to stop yet. */
-export function findMissedByCascade(store: Store, limit: number): Promise<readonly Candidate[]> {
-  return find(store, MISSED_BY_CASCADE, limit);
+/**
+ * Runs that are being stopped although nothing of them is open and nobody works on them. Many may be stopping, with an
+ * effect that nobody knows the end of: a part of them is looked at.
+ */
+export function findIdleCancelling(store: Store, look: PartLook): Promise<Looked<Candidate>> {
+  return findInPart(store, IDLE_CANCELLING, look);
+}
+
+/** Live runs of a parent that is being stopped, which have not been asked to stop yet: of a part of these parents. */
+export function findMissedByCascade(store: Store, look: PartLook): Promise<Looked<Candidate>> {
+  return findInPart(store, MISSED_BY_CASCADE, look);
 }
 
 /** What a wake-up says: look at this run, at this version. */
@@ -90,6 +100,8 @@ export function findWakeable(store: Store, runIds: readonly string[]): Promise<r
 
 type CandidateRow = { run: RunJson; now: Date };
 
+type PartRow = { found: readonly RunJson[]; next: Place; now: Date };
+
 type ForsakenRow = CandidateRow & Pick<ForsakenRun, "owner"> & { gone_reason: string };
 
 type OverdueRow = CandidateRow & {
@@ -98,6 +110,13 @@ type OverdueRow = CandidateRow & {
 
 async function find(store: Store, which: Statement, limit: number): Promise<readonly Candidate[]> {
   return (await execute<CandidateRow>(store, which, [store.tenantId, limit])).map(candidateOf);
+}
+
+async function findInPart(store: Store, which: PartStatement, { limit, part }: PartLook): Promise<Looked<Candidate>> {
+  const [row] = await execute<PartRow>(store, ...sentFor(which, part, [store.tenantId, limit]));
+  if (row === undefined) throw new Error("a look at a part gives one row");
+  const nowMs = row.now.getTime();
+  return { found: row.found.map((run) => ({ run: runOf(run), nowMs })), next: row.next };
 }
 
 async function findWakeUps(store: Store, which: Statement, values: readonly unknown[]): Promise<readonly DueWakeUp[]> {
@@ -134,12 +153,25 @@ const OVERDUE = statement(
    order by r.wait_deadline limit $2::int`,
 );
 
+/**
+ * Who owns runs, each once: from one owner to the next in the index. Workers that are gone stay as rows, and one owns many
+ * runs, so neither of them is gone through.
+ */
+export const OWNERS = `owners (id) as (
+     (select r.owner from holdpoint.runs r where r.owner is not null order by r.owner limit 1)
+     union all
+     select (select r.owner from holdpoint.runs r where r.owner > o.id order by r.owner limit 1)
+     from owners o where o.id is not null
+   )`;
+
 const FORSAKEN = statement(
   "find_forsaken",
-  `select to_jsonb(r) as run, holdpoint.clock() as now, w.gone_reason,
+  `with recursive ${OWNERS}
+   select to_jsonb(r) as run, holdpoint.clock() as now, w.gone_reason,
      jsonb_build_object('id', w.id, 'host', w.host, 'pid', w.pid, 'leaseUntil', w.lease_until) as owner
-   from holdpoint.runs r join holdpoint.workers w on w.id = r.owner and w.gone_at is not null
-   where r.tenant_id = $1::uuid and r.owner is not null order by r.id limit $2::int`,
+   from owners o join holdpoint.workers w on w.id = o.id and w.gone_at is not null
+   join holdpoint.runs r on r.owner = w.id
+   where r.tenant_id = $1::uuid order by r.id limit $2::int`,
 );
 
 const OWNED_BY = candidates("find_owned_by", "r.owner = $3::uuid");
@@ -156,15 +188,26 @@ const RETRIES_DUE = candidates(
   "r.retry_at",
 );
 
-const IDLE_CANCELLING = candidates(
+const ofStopping = (verb: string, condition: string, found: string): PartStatement =>
+  partStatement(verb, ({ list, next }) => {
+    const from = `holdpoint.runs s where s.tenant_id = $1::uuid and s.status = 'cancelling' and ${condition}`;
+    return `with ${list("stopping", { id: "s.id", columns: "", from })}
+   select ${next(["stopping"])} as next, holdpoint.clock() as now,
+     (select coalesce(jsonb_agg(f.run order by f.id), '[]') from (
+        select r.id, to_jsonb(r) as run from stopping s ${found} order by r.id limit $2::int) f) as found`;
+  });
+
+const IDLE_CANCELLING = ofStopping(
   "find_idle_cancelling",
-  "r.status = 'cancelling' and r.owner is null and r.open_attempts = 0 and r.live_children = 0",
+  "s.owner is null and s.live_children = 0",
+  "join holdpoint.runs r on r.id = s.id where r.open_attempts = 0",
 );
 
-const MISSED_BY_CASCADE = candidates(
+const MISSED_BY_CASCADE = ofStopping(
   "find_missed_by_cascade",
-  `r.parent in (select p.id from holdpoint.runs p where p.status = 'cancelling' and p.live_children > 0)
-   and r.ended_at is null and r.cancel_requested_at is null`,
+  "s.live_children > 0",
+  `cross join lateral (select * from holdpoint.runs c
+     where c.parent = s.id and c.ended_at is null and c.cancel_requested_at is null order by c.id limit $2::int) r`,
 );
 
 /** The limit is per agent: a backlog of one, or one without workers, must not hide the runs of another. */

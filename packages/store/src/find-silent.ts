@@ -1,6 +1,8 @@
 import type { JsonObject, LivenessEvidence, OwnerEvidence, Status, WaitingFor } from "@holdpoint/core";
+import { OWNERS } from "./candidates.ts";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
+import { type List, type Looked, type Part, type Place, partStatement, sentFor } from "./round.ts";
 import { milliseconds } from "./run.ts";
 
 /** A run that looks silent, with all that a verdict about it is made from; nothing is decided here. */
@@ -18,22 +20,35 @@ export interface SilentRun {
 
 /**
  * Runs of which somebody might think that they are dead: their owner's lease is over or their progress is nearly due,
- * their owner has no row, they wait for children or the other side, nobody serves their queue. And those that were
- * judged unwell before and may be well again. At most `limit` of each kind.
+ * their owner has no row, nobody serves their queue. And those that were judged so before and may be well again. At most
+ * `limit` of each kind.
  */
 export async function findSilent(
   store: Store,
   { graceMs, limit }: { readonly graceMs: number; readonly limit: number },
 ): Promise<readonly SilentRun[]> {
-  const rows = await execute<SilentRow>(store, FIND, [store.tenantId, limit, graceMs]);
-  return rows.map((row) => ({
-    runId: row.id,
-    version: row.version,
-    evidence: evidenceOf(row),
-    shown: shownOf(row),
-    nowMs: row.now.getTime(),
-    watchedSinceMs: row.since.getTime(),
-  }));
+  const rows = await execute<SilentRow>(store, FIND_SILENT, [store.tenantId, limit, graceMs]);
+  return rows.map(silentRunOf);
+}
+
+/** What was found in a part of the runs that only wait, and of the verdicts. */
+export interface Waiting extends Looked<SilentRun> {
+  /** Runs that have a verdict and have ended, or are not there any more. */
+  readonly over: readonly string[];
+}
+
+/**
+ * Runs that nobody has judged as they are now, of a part of those that wait for children or the other side or in a queue
+ * that nobody serves; and of a part of the verdicts those that are about runs that have moved since. They only wait, and
+ * move by other sweeps: how soon each of them is judged is no matter of life.
+ */
+export async function findWaiting(
+  store: Store,
+  { graceMs, part }: { readonly graceMs: number; readonly part: Part },
+): Promise<Waiting> {
+  const [row] = await execute<WaitingRow>(store, ...sentFor(FIND_WAITING, part, [store.tenantId, graceMs]));
+  if (row === undefined) throw new Error("the statement about waiting runs gives one row");
+  return { found: row.found.map((each) => silentRunOf(datesOf(each))), over: row.over, next: row.next };
 }
 
 interface WorkerJson {
@@ -61,6 +76,40 @@ type SilentRow = {
   since: Date;
   now: Date;
 };
+
+/** In a document, an instant is a text. */
+type WaitingRow = {
+  found: readonly (Omit<SilentRow, "progress_due_at" | "wait_deadline" | "since" | "now"> & {
+    readonly progress_due_at: string | null;
+    readonly wait_deadline: string | null;
+    readonly since: string;
+    readonly now: string;
+  })[];
+  over: readonly string[];
+  next: Place;
+};
+
+function datesOf({ progress_due_at, wait_deadline, since, now, ...row }: WaitingRow["found"][number]): SilentRow {
+  const date = (text: string | null) => (text === null ? null : new Date(text));
+  return {
+    ...row,
+    progress_due_at: date(progress_due_at),
+    wait_deadline: date(wait_deadline),
+    since: new Date(since),
+    now: new Date(now),
+  };
+}
+
+function silentRunOf(row: SilentRow): SilentRun {
+  return {
+    runId: row.id,
+    version: row.version,
+    evidence: evidenceOf(row),
+    shown: shownOf(row),
+    nowMs: row.now.getTime(),
+    watchedSinceMs: row.since.getTime(),
+  };
+}
 
 function evidenceOf(row: SilentRow): LivenessEvidence {
   if (row.owned) {
@@ -96,47 +145,21 @@ function shownOf(row: SilentRow): JsonObject {
 
 const MS = "interval '1 millisecond'";
 
-/** Nobody has judged the run as it is now. */
-const UNJUDGED = "not exists (select from holdpoint.verdicts v where v.run_id = r.id and v.run_version = r.version)";
+/** Nobody has judged the run as it is now. One look for each run: as `not exists`, it may be answered from all verdicts. */
+const UNJUDGED = "(select v.run_version from holdpoint.verdicts v where v.run_id = r.id) is distinct from r.version";
 
 /** A process that is told to stay down takes nothing up any more. */
 const SERVES = "w.tenant_id = $1::uuid and w.gone_at is null and w.kind = 'process' and not w.stay_down";
 
-const ARMS = [
-  `select r.id from holdpoint.workers w join holdpoint.runs r on r.owner = w.id
-   where w.tenant_id = $1::uuid and w.gone_at is null and w.lease_until < holdpoint.now()`,
-  `select r.id from holdpoint.runs r
-   where r.tenant_id = $1::uuid and r.owner is not null and not r.is_task
-   and r.progress_due_at <= holdpoint.now() + $3::float8 * ${MS}`,
-  `select r.id from holdpoint.runs r where r.tenant_id = $1::uuid and r.owner is not null
-   and not exists (select from holdpoint.workers w where w.id = r.owner)`,
-  `select r.id from holdpoint.runs r where r.tenant_id = $1::uuid and r.waiting_for is not null
-   and r.waiting_for ->> 'kind' in ('child', 'callback') and r.status = 'waiting_dependency' and ${UNJUDGED}`,
-  `select r.id from holdpoint.runs r where r.tenant_id = $1::uuid and r.next_reconcile_at is not null
-   and r.owner is null and r.status = 'outcome_unknown' and ${UNJUDGED}`,
-  // A fleet that is being restarted has nobody for a moment.
-  `select r.id from holdpoint.agents a
-   cross join lateral (select r.id from holdpoint.runs r where r.tenant_id = a.tenant_id and r.status = 'queued'
-     and r.agent_name = a.name and r.agent_version = a.version
-     and r.queued_since <= holdpoint.now() - $3::float8 * ${MS} and ${UNJUDGED}
-     order by r.queued_since limit $2::int) r
-   where a.tenant_id = $1::uuid and a.kind <> 'task'
-     and not exists (select from served s where s.name = a.name and s.version = a.version)`,
-  `select r.id from holdpoint.verdicts v join holdpoint.runs r on r.id = v.run_id
-   where v.tenant_id = $1::uuid and v.verdict <> 'active' and r.ended_at is null and r.status <> 'lost'
-     and (v.run_version <> r.version or (v.verdict in ('grace_pending', 'evidence_unreadable')
-       and (v.reason is distinct from 'version_gone'
-         or exists (select from served s where s.name = r.agent_name and s.version = r.agent_version))))`,
-];
-
-const FIND = statement(
-  "find_silent",
-  `with served as materialized (
+const SERVED = `served as materialized (
      select distinct a.ref ->> 'name' as name, a.ref ->> 'version' as version
      from holdpoint.workers w cross join lateral jsonb_array_elements(w.agents) as a(ref) where ${SERVES}
-   ),
-   silent as (${ARMS.map((arm) => `(${arm} limit $2::int)`).join("\n union ")})
-   select r.id, r.version, r.status, r.owner is not null as owned,
+   )`;
+
+const IS_SERVED = "exists (select from served s where s.name = r.agent_name and s.version = r.agent_version)";
+
+/** Of the runs `silent`, what a verdict is made from. */
+const EVIDENCE = `select r.id, r.version, r.status, r.owner is not null as owned,
      -- A task lives by its heartbeat alone.
      case when not r.is_task then r.progress_due_at end as progress_due_at, r.waiting_for, r.wait_deadline,
      (select jsonb_build_object('id', w.id, 'host', w.host, 'pid', w.pid, 'kind', w.kind, 'leaseUntil', w.lease_until,
@@ -148,6 +171,88 @@ const FIND = statement(
         jsonb_build_array(jsonb_build_object('name', r.agent_name, 'version', r.agent_version))) as served_by,
      coalesce((select l.since from holdpoint.lease_watch l where l.tenant_id = $1::uuid), holdpoint.clock()) as since,
      holdpoint.clock() as now
-   from silent s join holdpoint.runs r on r.id = s.id
+   from silent s join holdpoint.runs r on r.id = s.id`;
+
+/** How many runs of each queue that nobody serves are looked at at once, the newest; the others come with the rounds. */
+const NEWEST = 100;
+
+const ARMS = [
+  `select r.id from holdpoint.workers w join holdpoint.runs r on r.owner = w.id
+   where w.tenant_id = $1::uuid and w.gone_at is null and w.lease_until < holdpoint.now()`,
+  `select r.id from holdpoint.runs r
+   where r.tenant_id = $1::uuid and r.owner is not null and not r.is_task
+   and r.progress_due_at <= holdpoint.now() + $3::float8 * ${MS}`,
+  `select r.id from owners o join holdpoint.runs r on r.owner = o.id
+   where r.tenant_id = $1::uuid and not exists (select from holdpoint.workers w where w.id = o.id)`,
+  // A fleet that is being restarted has nobody for a moment.
+  `select r.id from holdpoint.agents a
+   cross join lateral (select r.id, r.version from holdpoint.runs r where r.tenant_id = a.tenant_id
+     and r.status = 'queued' and r.agent_name = a.name and r.agent_version = a.version
+     and r.queued_since <= holdpoint.now() - $3::float8 * ${MS}
+     order by r.queued_since desc limit ${NEWEST}) r
+   where a.tenant_id = $1::uuid and a.kind <> 'task' and ${UNJUDGED}
+     and not exists (select from served s where s.name = a.name and s.version = a.version)`,
+  `select r.id from holdpoint.verdicts v join holdpoint.runs r on r.id = v.run_id
+   where v.tenant_id = $1::uuid and v.verdict in ('grace_pending', 'evidence_unreadable')
+     and v.reason is distinct from 'version_gone' and r.ended_at is null and r.status <> 'lost'`,
+];
+
+const FIND_SILENT = statement(
+  "find_silent",
+  `with recursive ${OWNERS},
+   ${SERVED},
+   silent as (${ARMS.map((arm) => `(${arm} limit $2::int)`).join("\n union ")})
+   ${EVIDENCE}
    order by r.id`,
+);
+
+const RUNS = "holdpoint.runs r where r.tenant_id = $1::uuid and";
+const waitsFor = (kind: string) => `${RUNS} r.waiting_for is not null and r.waiting_for ->> 'kind' = '${kind}'`;
+
+/** What is gone through, by the name of the list. */
+const LISTS = {
+  child: { id: "r.id", columns: ", r.version, r.status = 'waiting_dependency' as counts", from: waitsFor("child") },
+  callback: {
+    id: "r.id",
+    columns: ", r.version, r.status = 'waiting_dependency' as counts",
+    from: waitsFor("callback"),
+  },
+  unknown: {
+    id: "r.id",
+    columns: ", r.version, r.owner is null as counts",
+    from: `${RUNS} r.status = 'outcome_unknown'`,
+  },
+  queued: {
+    id: "r.id",
+    columns: `, r.version, not r.is_task and r.queued_since <= holdpoint.now() - $2::float8 * ${MS} and not ${IS_SERVED} as counts`,
+    // As a range, so that the only index that serves is the one in the order of the ids: by the one of the queued runs alone, a
+    // long queue that the statistics do not know of yet would be read and sorted whole.
+    from: `${RUNS} r.status between 'queued' and 'queued'`,
+    order: "r.status, r.id",
+  },
+  judged: {
+    id: "v.run_id",
+    columns: ", v.run_version, v.verdict, v.reason",
+    from: "holdpoint.verdicts v where v.tenant_id = $1::uuid and v.verdict <> 'active'",
+  },
+} as const satisfies Record<string, List>;
+
+const FIND_WAITING = partStatement(
+  "find_waiting",
+  ({ list, next }) => `with ${SERVED},
+   ${Object.entries(LISTS)
+     .map(([name, each]) => list(name, each))
+     .join(",\n   ")},
+   silent as (
+     select r.id from (${["child", "callback", "unknown", "queued"].map((list) => `select * from ${list}`).join(" union all ")}) r
+     where r.counts and ${UNJUDGED}
+     union
+     select r.id from judged j join holdpoint.runs r on r.id = j.id
+     where r.ended_at is null and r.status <> 'lost'
+       and (j.run_version <> r.version or (j.verdict = 'grace_pending' and j.reason = 'version_gone' and ${IS_SERVED}))
+   )
+   select ${next(Object.keys(LISTS))} as next,
+     array(select j.id from judged j left join holdpoint.runs r on r.id = j.id
+       where r.id is null or r.ended_at is not null order by j.id) as over,
+     (select coalesce(jsonb_agg(to_jsonb(f) order by f.id), '[]') from (${EVIDENCE}) f) as found`,
 );

@@ -68,6 +68,8 @@ const FOR_WHAT_RAN = "p.run_id = c.run_id and p.call_id = c.id and p.args_hash =
 const OF_EFFECTS = {
   attempts_open_at_once: `select a.run_id from holdpoint.attempts a where a.tenant_id = $1::uuid and a.ended_at is null
     group by a.run_id, a.call_id having count(*) > 1`,
+  calls_share_a_place: `select c.run_id from holdpoint.calls c where c.tenant_id = $1::uuid
+    group by c.run_id, c.turn, c.ordinal having count(*) > 1`,
   attempt_without_call: `select a.run_id from holdpoint.attempts a where a.tenant_id = $1::uuid and not exists
     (select from holdpoint.calls c where c.run_id = a.run_id and c.id = a.call_id)`,
   attempt_without_approval: `${ATTEMPT_OF_CALL} and a.args_hash is not null and c.verdict->>'kind' = 'needs_approval'

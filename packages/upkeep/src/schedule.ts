@@ -1,6 +1,7 @@
 import type { PlannedSweep, Sweep } from "./sweep.ts";
 import { fireSchedules } from "./sweeps/fire-schedules.ts";
 import { judgeSilentRuns } from "./sweeps/judge-liveness.ts";
+import { keepHistoryPartitions } from "./sweeps/keep-partitions.ts";
 import { passDeadlines } from "./sweeps/pass-deadlines.ts";
 import { recoverForsaken } from "./sweeps/recover-forsaken.ts";
 import { recoverWedged } from "./sweeps/recover-wedged.ts";
@@ -48,8 +49,13 @@ export const WATCHING: Sweep = watchLeases;
 /** The sweeps that only wake workers: they ask the queue, which may be away, so nothing that moves a run waits for them. */
 export const WAKING: readonly Sweep[] = [wakeLookUps, repairWakeUps];
 
-/** The sweeps that remove what nobody needs any more: nobody waits for them. */
-export const TIDYING: readonly Sweep[] = [removeLeftoversOfRuns, removePastRecords, removeExpired];
+/** The sweeps that remove what nobody needs any more, and make room for what comes: nobody waits for them. */
+export const TIDYING: readonly Sweep[] = [
+  removeLeftoversOfRuns,
+  removePastRecords,
+  removeExpired,
+  keepHistoryPartitions,
+];
 
 /** What maintenance looks for, in the order in which it is done: removed is what nothing is to be done about any more. */
 export const MAINTENANCE: readonly PlannedSweep[] = [
@@ -58,4 +64,5 @@ export const MAINTENANCE: readonly PlannedSweep[] = [
   removeLeftoversOfRuns,
   removePastRecords,
   removeExpired,
+  keepHistoryPartitions,
 ];

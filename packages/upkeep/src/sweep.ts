@@ -1,5 +1,6 @@
 import type { Publisher } from "@holdpoint/queue";
 import { type Move, type Run, type ScheduleSeen, type Store, sortResults, transition } from "@holdpoint/store";
+import { everything, goRound, type Look } from "./rounds.ts";
 
 /** What a sweep works with. */
 export interface SweepContext {
@@ -43,7 +44,16 @@ export interface Action {
 
 /** Something beside a run: by its id, an artifact by its content, an agent as name@version, a schedule by its name. */
 export interface Subject {
-  readonly kind: "agent" | "approval" | "artifact" | "memory" | "schedule" | "session" | "slot" | "tombstone";
+  readonly kind:
+    | "agent"
+    | "approval"
+    | "artifact"
+    | "memory"
+    | "partition"
+    | "schedule"
+    | "session"
+    | "slot"
+    | "tombstone";
   readonly id: string;
 }
 
@@ -68,35 +78,68 @@ export function plannedSweep(name: string, plan: (context: SweepContext) => Prom
   return { name, plan, run: async (context) => (await plan(context)).carryOut() };
 }
 
+/**
+ * A sweep for faults of which no row tells by itself: its plan looks at everything, each of its passes at a part, so that a
+ * pass costs the same however much is stored.
+ */
+export function roundSweep(name: string, plan: (context: SweepContext, look: Look) => Promise<Plan>): PlannedSweep {
+  return {
+    name,
+    plan: (context) => plan(context, everything),
+    run: async (context) => (await plan(context, (look) => goRound({ ...context, name }, look))).carryOut(),
+  };
+}
+
 /** A move, but for its actor: that is the sweeper unless it says something else. */
 export type Moving = Omit<Move, "actor"> & Partial<Pick<Move, "actor">>;
+
+interface MovingSweep<Context extends SweepContext, Candidate extends { readonly run: Run }> {
+  readonly find: (context: Context) => Promise<readonly Candidate[]>;
+  readonly move: (candidate: Candidate) => Moving;
+}
 
 /** A sweep that moves runs: find candidates, let core reduce, one set-based transition, then the wake-ups. */
 export function movingSweep<Candidate extends { readonly run: Run }>(
   name: string,
+  { find, move }: MovingSweep<SweepContext, Candidate>,
+): PlannedSweep {
+  return plannedSweep(name, async (context) => planMoves(name, { context, candidates: await find(context), move }));
+}
+
+/** The same where the candidates are found by going through what is stored. */
+export function movingRound<Candidate extends { readonly run: Run }>(
+  name: string,
+  { find, move }: MovingSweep<SweepContext & { readonly look: Look }, Candidate>,
+): PlannedSweep {
+  return roundSweep(name, async (context, look) =>
+    planMoves(name, { context, candidates: await find({ ...context, look }), move }),
+  );
+}
+
+function planMoves<Candidate extends { readonly run: Run }>(
+  name: string,
   {
-    find,
+    context,
+    candidates,
     move,
   }: {
-    readonly find: (context: SweepContext) => Promise<readonly Candidate[]>;
+    readonly context: SweepContext;
+    readonly candidates: readonly Candidate[];
     readonly move: (candidate: Candidate) => Moving;
   },
-): PlannedSweep {
-  return plannedSweep(name, async (context) => {
-    const candidates = await find(context);
-    return {
-      actions: candidates.map(({ run }) => ({ kind: name, runId: run.id, subject: null })),
-      unreadable: [],
-      carryOut: async () => {
-        if (candidates.length === 0) return NOTHING;
-        const actor = { kind: "sweeper", id: context.id } as const;
-        const moves = candidates.map((candidate) => ({ actor, ...move(candidate) }));
-        const { moved, errors } = sortResults(await transition(context.store, moves, { skipLocked: true }));
-        await wake(context.publisher, moved);
-        return { found: candidates.length, moved: moved.length, errors };
-      },
-    };
-  });
+): Plan {
+  return {
+    actions: candidates.map(({ run }) => ({ kind: name, runId: run.id, subject: null })),
+    unreadable: [],
+    carryOut: async () => {
+      if (candidates.length === 0) return NOTHING;
+      const actor = { kind: "sweeper", id: context.id } as const;
+      const moves = candidates.map((candidate) => ({ actor, ...move(candidate) }));
+      const { moved, errors } = sortResults(await transition(context.store, moves, { skipLocked: true }));
+      await wake(context.publisher, moved);
+      return { found: candidates.length, moved: moved.length, errors };
+    },
+  };
 }
 
 /**

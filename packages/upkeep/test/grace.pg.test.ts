@@ -184,7 +184,7 @@ test("a run that cannot be removed is told of, and keeps none of the others", as
   for (const sweep of TIDYING) swept.push(await sweep.run(context()));
   await bench.sql("drop function holdpoint.refuse cascade");
   expect(swept.flatMap(({ errors }) => errors.map(({ message }) => message))).toEqual(["it stays"]);
-  expect(swept.at(-1)).toMatchObject({ moved: 1, counts: { runs: 1 } });
+  expect(swept.find(({ counts }) => counts?.runs !== undefined)).toMatchObject({ moved: 1, counts: { runs: 1 } });
   expect(await loadRun(bench.store, stays.id)).not.toBeNull();
   expect(await loadRun(bench.store, goes.id)).toBeNull();
 });

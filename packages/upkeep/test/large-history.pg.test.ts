@@ -22,6 +22,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { aRun, aWorker } from "../../store/test/a-run.ts";
 import { applyMaintenance } from "../src/index.ts";
 import { writeHistory } from "./a-history.ts";
+import { pagesRead, plansOf } from "./a-plan.ts";
 
 const RUNS = 100_000;
 const LEASE_MS = 5_000;
@@ -45,30 +46,9 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-interface Plan {
-  readonly "Shared Hit Blocks": number;
-  readonly "Shared Read Blocks": number;
-}
-
-/** How many pages the verb's statements read, each as the server runs it; what they write is taken back. */
+/** How many pages the verb's statements read, each as the server runs it. */
 async function pagesOf(verb: (store: Store) => Promise<unknown>): Promise<number> {
-  let pages = 0;
-  const query = async ({ text, values }: { readonly text: string; readonly values: unknown[] }) => {
-    const client = await store.pool.connect();
-    try {
-      await client.query("begin");
-      const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, values);
-      await client.query("rollback");
-      const plan: Plan = rows[0]["QUERY PLAN"][0].Plan;
-      pages += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
-    } finally {
-      client.release();
-    }
-    return { rows: [] };
-  };
-  const pool = new Proxy(store.pool, { get: (target, key) => (key === "query" ? query : Reflect.get(target, key)) });
-  await verb({ ...store, pool });
-  return pages;
+  return (await plansOf(store, verb)).reduce((sum, each) => sum + pagesRead(each), 0);
 }
 
 /** The history alone has more than 20 000 pages. */
@@ -79,8 +59,8 @@ test.each<[string, (store: Store) => Promise<unknown>]>([
   ["forsaken", (s) => findForsaken(s, 500)],
   ["wedged", (s) => findWedged(s, 500)],
   ["to be tried again", (s) => findRetriesDue(s, 500)],
-  ["stopping", (s) => findIdleCancelling(s, 500)],
-  ["missed by a cascade", (s) => findMissedByCascade(s, 500)],
+  ["stopping", (s) => findIdleCancelling(s, { limit: 500, part: "everything" })],
+  ["missed by a cascade", (s) => findMissedByCascade(s, { limit: 500, part: "everything" })],
   ["untold", (s) => findUntoldParents(s, { limit: 500 })],
   ["unclaimed", (s) => findUnclaimed(s, 2_000, 500)],
   ["due for a look-up", (s) => findLookUpsDue(s, 500)],

@@ -1,7 +1,7 @@
 import type { ApprovalOnDeadline, ApprovalRule, ApprovalState, JsonValue, RecordedDecision } from "@holdpoint/core";
 import { and, desc, eq, getTableColumns, inArray, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
-import { approvals, decisions, runs } from "../schema.ts";
+import { approvals, decisions, runs, sessions } from "../schema.ts";
 import type { ShownRequest } from "../transition.ts";
 import { idCursor, msOf, type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 import type { Approvers } from "./runs.ts";
@@ -71,11 +71,42 @@ export async function listApprovals(
   filter: ApprovalFilter,
   page: PageRequest,
 ): Promise<Page<ApprovalView>> {
+  const wanted = and(eq(approvals.tenantId, store.tenantId), after(page), ...conditions(filter));
+  const ways = waysTo(store, filter);
   const rows = await select(store)
-    .where(and(eq(approvals.tenantId, store.tenantId), after(page), ...conditions(filter)))
+    .where(ways.length === 0 ? wanted : sql`${approvals.id} = any(array(${newestOf(ways, { wanted, page })}))`)
     .orderBy(desc(approvals.id))
     .limit(rowsFor(page));
   return pageOf(rows.map(viewOf), page, ({ id }) => id);
+}
+
+/** Conditions of which each request of the list meets one, and each of which has an index of its own. */
+function waysTo(store: Store, { states, decidableBy, visibleTo }: ApprovalFilter): readonly SQL[] {
+  if (visibleTo !== undefined) {
+    return [
+      // A run's requester is its session's.
+      sql`${approvals.runId} in (select r.id from ${sessions} s join ${runs} r on r.session_id = s.id
+        where s.tenant_id = ${store.tenantId} and s.requester = ${visibleTo})`,
+      names(visibleTo),
+    ];
+  }
+  if (decidableBy !== undefined) return [inOneOf(decidableBy.roles), names(decidableBy.user)];
+  if (states !== undefined && states.length > 1) {
+    return states.map((state) => eq(approvals.state, state));
+  }
+  return [];
+}
+
+/** The ids of the newest requests that some of these ways lead to. */
+function newestOf(
+  ways: readonly SQL[],
+  { wanted, page }: { readonly wanted: SQL | undefined; readonly page: PageRequest },
+): SQL {
+  const each = ways.map(
+    (way) => sql`(select ${approvals.id} as id from ${approvals} join ${runs} on ${runs.id} = ${approvals.runId}
+      where ${and(wanted, way)} order by ${approvals.id} desc limit ${rowsFor(page)})`,
+  );
+  return sql`select w.id from (${sql.join(each, sql` union `)}) w order by w.id desc limit ${rowsFor(page)}`;
 }
 
 /** As the statement that stores a decision judges it: while a run is paused, at the pause's start. */
@@ -161,15 +192,16 @@ function conditions({ states, runId, decidableBy, visibleTo }: ApprovalFilter): 
 }
 
 function isDecidableBy({ user, roles }: NonNullable<ApprovalFilter["decidableBy"]>): SQL | undefined {
-  const inRole = sql`${approvals.roles} && ${sql.param([...roles])}::text[]`;
   const decided = sql`exists (select from ${decisions} d
     where d.approval_id = ${qualified(approvals.id)} and d.actor_id = ${user} and d.level = ${qualified(approvals.level)})`;
   return and(
     eq(approvals.state, "pending"),
-    or(inRole, names(user)),
+    or(inOneOf(roles), names(user)),
     sql`not ${user} = any(${approvals.excluded})`,
     sql`not ${decided}`,
   );
 }
 
-const names = (user: string): SQL => sql`${user} = any(${approvals.users})`;
+// Both as the indexes have it.
+const inOneOf = (roles: readonly string[]): SQL => sql`${approvals.roles} && ${sql.param([...roles])}::text[]`;
+const names = (user: string): SQL => sql`${approvals.users} @> ${sql.param([user])}::text[]`;

@@ -2,26 +2,9 @@ import type { EffectProperties, Verdict } from "@holdpoint/core";
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
 import { attempts, calls } from "../schema.ts";
+import type { AttemptView } from "./attempt-view.ts";
 import { idCursor, msOf, type Page, type PageRequest, pageOf, reader, rowsFor } from "./reader.ts";
-
-/** One try of a call. Without an outcome it is open: nobody knows yet how it ended. */
-export interface AttemptView {
-  readonly id: string;
-  readonly number: number;
-  readonly workerId: string;
-  /** What the effect is known by outside. */
-  readonly externalRef: string | null;
-  readonly startedAtMs: number;
-  readonly deadlineAtMs: number;
-  readonly endedAtMs: number | null;
-  readonly outcome: string | null;
-  readonly settledBy: string | null;
-  readonly errorClass: string | null;
-  readonly errorCode: string | null;
-  readonly lookUps: number;
-  /** When a worker that had been replaced reported about it. */
-  readonly lateAtMs: number | null;
-}
+import { triesOfReads } from "./tries-of-reads.ts";
 
 /** A tool call of a run, and what happened outside for it. */
 export interface CallView {
@@ -60,12 +43,18 @@ export async function listCalls(store: Store, runId: string, page: PageRequest):
     .where(and(ofRun, cursor === null ? sql`false` : cursor === undefined ? undefined : later))
     .orderBy(asc(calls.turn), asc(calls.ordinal))
     .limit(rowsFor(page));
-  const tries = await attemptsOf(
+  const ofEffects = await attemptsOf(
     store,
     runId,
     rows.map(({ id }) => id),
   );
-  const views = rows.map(({ at, ...row }) => ({ ...row, atMs: msOf(at), attempts: tries.get(row.id) ?? [] }));
+  const reads = rows.filter(({ id, effect }) => effect === "read" && !ofEffects.has(id)).map(({ id }) => id);
+  const ofReads = await triesOfReads(store, runId, reads);
+  const views = rows.map(({ at, ...row }) => ({
+    ...row,
+    atMs: msOf(at),
+    attempts: ofEffects.get(row.id) ?? ofReads.get(row.id) ?? [],
+  }));
   return pageOf(views, page, ({ id }) => id);
 }
 

@@ -47,8 +47,8 @@ export interface FleetFacts {
     readonly servedBy: number;
     readonly queued: number;
     readonly oldestQueuedMs: number | null;
-    /** Runs that have not ended, the queued ones among them. */
-    readonly live: number;
+    /** Runs that have not ended, the queued ones among them; null: somebody serves them, and nobody has counted. */
+    readonly live: number | null;
   }[];
 }
 
@@ -114,7 +114,12 @@ const MIGRATED = statement(
 
 const FLEET = statement(
   "find_fleet_facts",
-  `select
+  // All live runs are read for it, once: only where somebody's runs may wait for a version that nobody has.
+  `with live as materialized (
+     select r.agent_name, r.agent_version, count(*) as live from holdpoint.runs r
+     where r.tenant_id = $1::uuid and r.ended_at is null group by r.agent_name, r.agent_version
+   )
+   select
      (select jsonb_build_object('seenBy', l.seen_by,
         'seenAgoMs', (extract(epoch from holdpoint.clock() - l.seen_at) * 1000)::float8,
         'sinceAgoMs', (extract(epoch from holdpoint.clock() - l.since) * 1000)::float8)
@@ -124,17 +129,16 @@ const FLEET = statement(
         order by w.id), '[]')
       from (select * from holdpoint.workers w where w.tenant_id = $1::uuid and w.gone_at is null and w.kind = 'process'
         order by w.id limit 200) w) as workers,
-     (select coalesce(jsonb_agg(jsonb_build_object('name', a.name, 'version', a.version,
-        'servedBy', (select count(*) from holdpoint.workers w where w.tenant_id = $1::uuid and w.gone_at is null
-           and w.kind = 'process' and not w.stay_down
-           and w.agents @> jsonb_build_array(jsonb_build_object('name', a.name, 'version', a.version))),
-        'queued', q.queued, 'oldestQueuedMs', q.oldest, 'live', k.live) order by a.name, a.version), '[]')
+     (select coalesce(jsonb_agg(jsonb_build_object('name', a.name, 'version', a.version, 'servedBy', s.served_by,
+        'queued', q.queued, 'oldestQueuedMs', q.oldest, 'live', case when s.served_by = 0 then coalesce((select l.live from live l
+          where l.agent_name = a.name and l.agent_version = a.version), 0) end) order by a.name, a.version), '[]')
       from holdpoint.agents a
+      cross join lateral (select count(*) as served_by from holdpoint.workers w where w.tenant_id = $1::uuid
+          and w.gone_at is null and w.kind = 'process' and not w.stay_down
+          and w.agents @> jsonb_build_array(jsonb_build_object('name', a.name, 'version', a.version))) s
       cross join lateral (select count(*) as queued,
           (extract(epoch from holdpoint.clock() - min(r.queued_since)) * 1000)::float8 as oldest
         from holdpoint.runs r where r.tenant_id = $1::uuid and r.status = 'queued'
           and r.agent_name = a.name and r.agent_version = a.version) q
-      cross join lateral (select count(*) as live from holdpoint.runs r where r.tenant_id = $1::uuid
-          and r.ended_at is null and r.agent_name = a.name and r.agent_version = a.version) k
       where a.tenant_id = $1::uuid and a.kind <> 'task') as agents`,
 );

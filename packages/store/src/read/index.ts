@@ -1,11 +1,14 @@
 // The store's reads. They come with a query builder, whose import is slow: what works on runs takes only the verbs.
+
+export { findCoveredFor } from "../partitions.ts";
 export type { ApprovalHistory, EqualCall, OtherRequest } from "./approval-history.ts";
 export { findApprovalHistory } from "./approval-history.ts";
 export type { ApprovalFilter, ApprovalView, DecisionView } from "./approvals.ts";
 export { findApproval, listApprovals } from "./approvals.ts";
 export type { AssignmentView } from "./assignments.ts";
 export { findAssignments } from "./assignments.ts";
-export type { AttemptView, CallView } from "./calls.ts";
+export type { AttemptView } from "./attempt-view.ts";
+export type { CallView } from "./calls.ts";
 export { listCalls } from "./calls.ts";
 export type { StoreCheck } from "./check-store.ts";
 export { checkStore } from "./check-store.ts";

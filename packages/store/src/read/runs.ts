@@ -1,9 +1,9 @@
-import type { Status } from "@holdpoint/core";
+import type { Status, WaitingFor } from "@holdpoint/core";
 import { and, asc, desc, eq, gt, inArray, lt, or, type SQL, sql } from "drizzle-orm";
 import type { AgentKind } from "../agents.ts";
 import type { Store } from "../db.ts";
 import { type Run, type RunJson, runOf } from "../run.ts";
-import { approvals, attempts, calls, runs, transitions, workers } from "../schema.ts";
+import { approvals, attempts, calls, runs, sessions, transitions, workers } from "../schema.ts";
 import {
   AGENT_KIND,
   AWAITED,
@@ -92,8 +92,10 @@ export async function findRun(store: Store, runId: string): Promise<RunView | nu
 
 /** Runs, the newest first. */
 export async function listRuns(store: Store, filter: RunFilter, page: PageRequest): Promise<Page<RunView>> {
+  const wanted = and(eq(runs.tenantId, store.tenantId), after(page), ...conditions(filter));
+  const ways = waysTo(store, filter);
   const rows = await select(store)
-    .where(and(eq(runs.tenantId, store.tenantId), after(page), ...conditions(filter)))
+    .where(ways.length === 0 ? wanted : sql`${runs.id} = any(array(${newestOf(ways, { wanted, page })}))`)
     .orderBy(desc(runs.id))
     .limit(rowsFor(page));
   return pageOf(rows.map(viewOf), page, ({ run }) => run.id);
@@ -115,6 +117,51 @@ export async function listChildren(store: Store, parentId: string, page: PageReq
   return pageOf(rows.map(viewOf), page, ({ run }) => run.id);
 }
 
+/**
+ * Conditions of which each run of the list meets one, and each of which has an index in the order of the list. One by one,
+ * since no index gives the newest of several values: what is rare, and old, would be looked for among all runs.
+ */
+function waysTo(store: Store, filter: RunFilter): readonly SQL[] {
+  const { waitingForKind: kind, waitingForPrincipal: principal, visibleTo, statuses } = filter;
+  if (principal !== undefined && kind === undefined) return WAITS.map((each) => waitsFor(each, principal));
+  if (visibleTo !== undefined) {
+    return [
+      // A run's requester is its session's.
+      sql`${runs.sessionId} in (select s.id from ${sessions} s where s.tenant_id = ${store.tenantId} and s.requester = ${visibleTo})`,
+      sql`${runs.id} in (select p.run_id from ${approvals} p where p.state = 'pending' and p.users @> ${sql.param([visibleTo])}::text[])`,
+    ];
+  }
+  if (kind === undefined && statuses !== undefined && statuses.length > 1) {
+    return statuses.map((status) => eq(runs.status, status));
+  }
+  return [];
+}
+
+const WAITS = Object.keys({
+  requester: true,
+  approvers: true,
+  child: true,
+  timer: true,
+  callback: true,
+  service: true,
+  operator: true,
+} satisfies Record<WaitingFor["kind"], true>);
+
+const waitsFor = (kind: string, principal: string): SQL =>
+  sql`${runs.waitingFor} ->> 'kind' = ${kind} and ${runs.waitingFor} ->> 'principal' = ${principal}`;
+
+/** The ids of the newest runs that some of these ways lead to. */
+function newestOf(
+  ways: readonly SQL[],
+  { wanted, page }: { readonly wanted: SQL | undefined; readonly page: PageRequest },
+): SQL {
+  const each = ways.map(
+    (way) =>
+      sql`(select ${runs.id} as id from ${runs} where ${and(wanted, way)} order by ${runs.id} desc limit ${rowsFor(page)})`,
+  );
+  return sql`select w.id from (${sql.join(each, sql` union `)}) w order by w.id desc limit ${rowsFor(page)}`;
+}
+
 /** The condition that somebody without any other part may see a run. */
 function isVisibleTo(user: string): SQL | undefined {
   return or(
@@ -134,8 +181,10 @@ const MOVED_BY = sql<{ event: string; actorKind: string; actorId: string; reason
   from ${transitions} t where t.run_id = ${qualified(runs.id)} and t.from_status is distinct from t.to_status
   order by t.seq desc limit 1)`;
 
-const LINE_LIVE = sql<boolean>`exists (
-  select from ${runs} l where l.tenant_id = ${qualified(runs.tenantId)} and l.line = ${qualified(runs.line)} and l.ended_at is null)`;
+/** One look for each run that is shown: as `exists`, it may be answered from a table of all lines that live. */
+const LINE_LIVE = sql<boolean>`coalesce((select true
+  from ${runs} l where l.tenant_id = ${qualified(runs.tenantId)} and l.line = ${qualified(runs.line)} and l.ended_at is null
+  limit 1), false)`;
 
 const PENDING = sql<readonly Approvers[]>`(
   select coalesce(jsonb_agg(jsonb_build_object('roles', p.roles, 'users', p.users, 'excluded', p.excluded) order by p.id), '[]')
@@ -144,13 +193,16 @@ const PENDING = sql<readonly Approvers[]>`(
 const WORKED_MS = sql<string>`(${runs.workedMs} + case when ${runs.owner} is null then 0
   else coalesce(extract(epoch from holdpoint.now() - ${runs.claimedAt}) * 1000, 0) end)::bigint`;
 
+/** Of reads nothing is ever asked by their operation: their index has only what is none. */
+const IS_NO_READ = sql.raw("c.effect ->> 'kind' <> 'read'");
+
 /** Both arms stand on an index of their own; a run names outside only what one of its attempts does. */
 const isKnownAs = (name: string): SQL => sql`${runs.id} = any(array(
   select a.run_id from ${attempts} a where a.external_ref = ${name}
-  union select c.run_id from ${calls} c where c.operation_id = ${name}))`;
+  union select c.run_id from ${calls} c where c.operation_id = ${name} and ${IS_NO_READ}))`;
 
 const hasOperation = (id: string): SQL =>
-  sql`${runs.id} = any(array(select c.run_id from ${calls} c where c.operation_id = ${id}))`;
+  sql`${runs.id} = any(array(select c.run_id from ${calls} c where c.operation_id = ${id} and ${IS_NO_READ}))`;
 
 function select(store: Store) {
   return reader(store)

@@ -1,9 +1,9 @@
 import { findMissedByCascade } from "@holdpoint/store";
-import { movingSweep } from "../sweep.ts";
+import { movingRound } from "../sweep.ts";
 
 /** Children of a run that is being stopped, which its cascade has missed. */
-export const repairCascade = movingSweep("repair-cascade", {
-  find: ({ store, limit }) => findMissedByCascade(store, limit),
+export const repairCascade = movingRound("repair-cascade", {
+  find: async ({ store, limit, look }) => (await look((part) => findMissedByCascade(store, { limit, part }))).found,
   move: ({ run }) => ({
     run,
     events: [{ type: "CancelRequested", reason: "parent_cancelled" }],

@@ -7,7 +7,7 @@ import {
   transition,
   type VanishedChildren,
 } from "@holdpoint/store";
-import { NOTHING, plannedSweep, wake } from "../sweep.ts";
+import { NOTHING, roundSweep, wake } from "../sweep.ts";
 
 const NAME = "resolve-vanished";
 
@@ -16,8 +16,8 @@ const NAME = "resolve-vanished";
  * end at all, and a parent that waits for children asks an operator. It is not started anew by itself: nobody knows what
  * the vanished child had done outside, and another in its place might do it again.
  */
-export const resolveVanished = plannedSweep(NAME, async ({ store, publisher, id, limit }) => {
-  const vanished = await findVanished(store, limit);
+export const resolveVanished = roundSweep(NAME, async ({ store, publisher, id, limit }, look) => {
+  const { found: vanished } = await look((part) => findVanished(store, { limit, part }));
   return {
     actions: vanished.map(({ run }) => ({ kind: NAME, runId: run.id, subject: null })),
     unreadable: [],
