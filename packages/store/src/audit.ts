@@ -87,9 +87,10 @@ const SELECTS = {
         else ${before("15 minutes")} end`,
   lost_unresolved: `select r.id, r.lost_reason, r.lost_at from holdpoint.runs r
     where r.tenant_id = $1::uuid and r.status = 'lost' and r.lost_at <= ${before(SWEEP_IS_LATE)}`,
-  effect_unresolved: `select a.run_id, a.id::text, a.started_at from holdpoint.attempts a
-    join holdpoint.runs r on r.id = a.run_id
-    where a.tenant_id = $1::uuid and a.ended_at is null
+  // The row counts its open attempts: an index of these would be written at every start and end of an effect.
+  effect_unresolved: `select a.run_id, a.id::text, a.started_at from holdpoint.runs r
+    join holdpoint.attempts a on a.run_id = r.id and a.ended_at is null
+    where ${LIVE} and r.open_attempts > 0
       and (r.look_ups_over or r.status = 'waiting_operator' or a.deadline_at <= ${before("1 hour")})
     union all
     select s.run_id, s.body->>'callId', r.ended_at from holdpoint.steps s

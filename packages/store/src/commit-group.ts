@@ -1,61 +1,80 @@
-import { type CommitResult, commitSteps, type StepCommit } from "./commit-steps.ts";
+import { type CommitResult, commitStepsOnce, type StepCommit, settleCommit } from "./commit-steps.ts";
 import type { Store } from "./db.ts";
+import { type LaneReport, openLanes } from "./lanes.ts";
+import { type Move, settleMove, type TransitionResult, transitionOnce } from "./transition.ts";
 
-/** Lets the steps of one process's concurrent runs share statements; each run waits for its own. */
+/** Lets the steps and moves of one process's concurrent runs share statements; each run waits for its own. */
 export interface CommitGroup {
-  /** Commits one run's steps. A second of the same run waits for the next statement. */
+  /**
+   * Commits one run's steps. A second of the same run waits for the next statement.
+   *
+   * @throws what the commit's data alone caused, or that the database cannot be reached.
+   */
   commit(commit: StepCommit): Promise<CommitResult>;
+  /**
+   * Moves one run by its owner's events.
+   *
+   * @throws what the move's data alone caused, or that the database cannot be reached.
+   */
+  move(move: Move): Promise<TransitionResult>;
 }
 
-const BATCH_LIMIT = 64;
+/** What shares a statement: starts, results, and moves (holds, ends, releases); `said`: those that say something in a session. */
+export type BatchKind = "starts" | "results" | "said" | "moves" | "said_moves";
 
-/** Opens a group: while one statement is under way, the commits that arrive wait for the next and share it. */
-export function openCommitGroup(store: Store): CommitGroup {
-  type Waiting = { commit: StepCommit; resolve: (result: CommitResult) => void; reject: (error: unknown) => void };
-  let waiting: Waiting[] = [];
-  let busy = false;
+/** One statement of a group, for the metrics. */
+export interface BatchReport extends LaneReport {
+  readonly kind: BatchKind;
+}
 
-  const flush = async (): Promise<void> => {
-    busy = true;
-    while (waiting.length > 0) {
-      const batch = firstOfEachRun(waiting).slice(0, BATCH_LIMIT);
-      waiting = waiting.filter((each) => !batch.includes(each));
-      await settle(batch);
-    }
-    busy = false;
-  };
+export interface CommitGroupOptions {
+  /** Hears of each batch. Must not throw. */
+  readonly onBatch?: (report: BatchReport) => void;
+}
 
-  const settle = async (batch: readonly Waiting[]): Promise<void> => {
-    try {
-      const results = await commitSteps(
-        store,
-        batch.map(({ commit }) => commit),
-      );
-      batch.forEach(({ resolve, reject }, index) => {
-        const result = results[index];
-        if (result === undefined || result instanceof Error) reject(result);
-        else resolve(result);
-      });
-    } catch (error) {
-      for (const { reject } of batch) reject(error);
-    }
-  };
+/** Most rows of one statement. */
+const BATCH_LIMIT = 100;
+/** Statements of results under way at once: while Postgres works on one, this process makes the next. */
+const RESULT_LANES = 2;
 
+/**
+ * Opens a group. What arrives while a statement is under way waits for the next and shares it; in an idle process everything
+ * is sent at once. A row that somebody else is moving, or that the database refuses, keeps its neighbours from nothing: it
+ * is split off and settled alone.
+ *
+ * What may wait for more than its run's row has lanes of its own: a start for the run's ancestors, what is said for the
+ * session. So neither keeps results waiting.
+ */
+export function openCommitGroup(store: Store, { onBatch = () => undefined }: CommitGroupOptions = {}): CommitGroup {
+  const commits = (kind: BatchKind, lanes: number) =>
+    openLanes<StepCommit, CommitResult>({
+      lanes,
+      limit: BATCH_LIMIT,
+      keyOf: ({ runId }) => runId,
+      send: (batch) => commitStepsOnce(store, batch),
+      settle: (commit, missed) => settleCommit(store, commit, missed),
+      onBatch: (report) => onBatch({ ...report, kind }),
+    });
+  const moves = (kind: BatchKind) =>
+    openLanes<Move, TransitionResult>({
+      lanes: 1,
+      limit: BATCH_LIMIT,
+      keyOf: ({ run }) => run.id,
+      send: (batch) => transitionOnce(store, batch),
+      settle: (move, missed) => settleMove(store, move, missed),
+      onBatch: (report) => onBatch({ ...report, kind }),
+    });
+  const [starts, results, said] = [commits("starts", 1), commits("results", RESULT_LANES), commits("said", 1)];
+  const [silent, spoken] = [moves("moves"), moves("said_moves")];
   return {
-    commit: (commit) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ commit, resolve, reject });
-        // In the next turn of the loop, so that runs which became ready together share the first statement as well.
-        if (!busy) {
-          busy = true;
-          setImmediate(() => void flush());
-        }
-      }),
+    commit: (commit) => {
+      if (commit.start !== null) return starts(commit);
+      return saysNothing(commit.messages) ? results(commit) : said(commit);
+    },
+    move: (move) => (saysNothing(move.writes?.messages) ? silent(move) : spoken(move)),
   };
 }
 
-function firstOfEachRun<Waiting extends { readonly commit: StepCommit }>(
-  waiting: readonly Waiting[],
-): readonly Waiting[] {
-  return [...new Map(waiting.toReversed().map((each) => [each.commit.runId, each])).values()].toReversed();
+function saysNothing(messages: readonly unknown[] = []): boolean {
+  return messages.length === 0;
 }

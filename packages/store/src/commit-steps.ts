@@ -1,9 +1,11 @@
 import type { AgentRef, Call, Checkpoint, JsonValue, Status, StepBody } from "@holdpoint/core";
 import { canonicalJson, EMPTY_CHECKPOINT, storable, submitted } from "@holdpoint/core";
-import { COMMIT, STEP_READ_BACK } from "./commit-statement.ts";
+import { COMMIT, COMMIT_SKIPPING, type CommitPart, STEP_READ_BACK } from "./commit-statement.ts";
 import type { Store } from "./db.ts";
-import { execute, executeBatch, failureKind } from "./execute.ts";
-import { type Artifact, type Message, type Settle, storableInput } from "./transition.ts";
+import { execute, executeBatch, executeOnce, failureKind, isSplitOff, type RowLock } from "./execute.ts";
+import { rowsOf } from "./parts.ts";
+import { storableJson } from "./storable-json.ts";
+import type { Artifact, Message, Settle } from "./transition.ts";
 
 /** The start of something new, judged apart from the results that come with it. */
 export type Start = EffectStart | ChildrenStart;
@@ -50,17 +52,6 @@ export interface ChildStart {
 /** Why a start was refused, where the run's own rows do not say it: they tell of a stop, a pause, a policy, an approval. */
 export type StartRefusal = "ancestor_stopped" | "agent_unknown" | "tree_limit" | "line_is_live";
 
-/** A try that is over when it is stored: of a read, or one that failed for certain before anything was sent. */
-export interface FinishedAttempt {
-  readonly attemptId: string;
-  readonly callId: string;
-  readonly number: number;
-  readonly durationMs: number;
-  readonly outcome: "succeeded" | "failed";
-  readonly errorClass?: string;
-  readonly errorCode?: string;
-}
-
 /** One owner's progress on one run. Steps come first; the start rides along and may be refused by itself. */
 export interface StepCommit {
   readonly runId: string;
@@ -73,7 +64,6 @@ export interface StepCommit {
   readonly calls?: readonly Call[];
   readonly messages?: readonly Message[];
   readonly settles?: readonly Settle[];
-  readonly finished?: readonly FinishedAttempt[];
   readonly readFacts?: readonly string[];
   /** The approval of a read that ends with this commit. */
   readonly usedApproval?: string | null;
@@ -117,26 +107,79 @@ export async function commitSteps(
   store: Store,
   commits: readonly StepCommit[],
 ): Promise<readonly (CommitResult | Error)[]> {
+  const results = await commitBatch(store, commits, "wait");
+  return Promise.all(commits.map((commit, index) => resultOf(store, commit, results[index] ?? null)));
+}
+
+async function resultOf(
+  store: Store,
+  commit: StepCommit,
+  outcome: CommitResult | Error | null,
+): Promise<CommitResult | Error> {
+  if (outcome instanceof Error) return failureKind(outcome) === "connection" ? readBack(store, commit) : outcome;
+  return outcome ?? readBack(store, commit);
+}
+
+/**
+ * What became of a commit that a batch has not taken: an answer that was lost is read back; a row that was passed over is
+ * waited for, alone.
+ *
+ * @throws what the commit's data alone caused, or that the database cannot be reached.
+ */
+export async function settleCommit(store: Store, commit: StepCommit, missed: Error | null): Promise<CommitResult> {
+  const result = isSplitOff(missed) ? (await commitSteps(store, [commit]))[0] : await resultOf(store, commit, missed);
+  if (result === undefined || result instanceof Error) throw result;
+  return result;
+}
+
+/**
+ * As `commitSteps`, without a second look at what was not taken: null says that the row was not moved, be it that the run is
+ * not as this owner knows it, or that somebody else was moving it, which is waited for nowhere here.
+ */
+export function commitStepsOnce(
+  store: Store,
+  commits: readonly StepCommit[],
+): Promise<readonly (CommitResult | Error | null)[]> {
+  return commitBatch(store, commits, "skip");
+}
+
+async function commitBatch(
+  store: Store,
+  commits: readonly StepCommit[],
+  lock: RowLock,
+): Promise<readonly (CommitResult | Error | null)[]> {
   if (new Set(commits.map(({ runId }) => runId)).size < commits.length) {
     throw new RangeError("A batch takes at most one commit per run");
   }
-  const results = await executeBatch<StepCommit, CommitRow>(commits, (items) =>
-    execute(store, COMMIT, [
-      store.tenantId,
-      JSON.stringify(items.map(({ ord, item }) => storableInput(inputOf(ord, item)))),
-    ]),
-  );
-  return Promise.all(
-    commits.map(async (commit, index) => {
-      const outcome = results[index];
-      if (outcome instanceof Error) {
-        return failureKind(outcome) === "connection" ? readBack(store, commit) : outcome;
-      }
-      const row = outcome?.[0];
-      return row === undefined ? readBack(store, commit) : taken(row);
-    }),
-  );
+  const results = await executeBatch<StepCommit, CommitRow>(commits, (items) => {
+    const composed = (lock === "wait" ? COMMIT : COMMIT_SKIPPING).with(partsOf(items.map(({ item }) => item)));
+    const rows = rowsOf(
+      items.map(({ ord, item }) => inputOf(ord, item)),
+      composed.columns,
+    );
+    const values = [store.tenantId, storableJson(rows)];
+    return (lock === "wait" ? execute : executeOnce)(store, composed.statement, values);
+  });
+  return results.map((outcome) => {
+    if (outcome instanceof Error) return outcome;
+    const [row] = outcome;
+    return row === undefined ? null : taken(row);
+  });
 }
+
+/** The parts of the statement that these commits need together. */
+function partsOf(commits: readonly StepCommit[]): ReadonlySet<CommitPart> {
+  const parts = new Set<CommitPart>();
+  for (const commit of commits) {
+    if (commit.start !== null) parts.add("start");
+    if (commit.start !== null && "children" in commit.start) parts.add("children");
+    for (const list of LISTS) if ((commit[list]?.length ?? 0) > 0) parts.add(list);
+    if ((commit.usedApproval ?? null) !== null) parts.add("usedApproval");
+  }
+  return parts;
+}
+
+const LISTS = ["settles", "calls", "messages", "readFacts", "artifacts"] as const satisfies readonly CommitPart[];
 
 interface CommitRow {
   readonly ord: number;
@@ -171,7 +214,7 @@ async function readBack(store: Store, commit: StepCommit): Promise<CommitResult>
     store.tenantId,
     commit.runId,
     commit.stepSeq,
-    JSON.stringify(storableInput(bodies)),
+    storableJson(bodies),
     commit.start === null ? null : proofOf(commit.start),
   ]);
   if (row === undefined || row.owner !== commit.workerId || row.epoch !== commit.epoch) return { result: "replaced" };
@@ -187,30 +230,16 @@ function proofOf(start: Start): string | null {
 
 type StepReadBackRow = Omit<CommitRow, "ord"> & { owner: string | null; epoch: number; matched: number };
 
-function inputOf(ord: number, commit: StepCommit): object {
-  const { start } = commit;
+function inputOf(ord: number, commit: StepCommit): Readonly<Record<string, unknown>> {
+  const { start, calls, ...rest } = commit;
   return {
+    ...rest,
     ord,
-    runId: commit.runId,
-    workerId: commit.workerId,
-    epoch: commit.epoch,
-    stepSeq: commit.stepSeq,
-    steps: commit.steps,
     start: start === null ? null : startRow(start),
     approvalId: start?.approvalId ?? null,
     argsHash: start?.argsHash ?? null,
     supersedes: start !== null && "supersedes" in start ? start.supersedes : null,
-    calls: (commit.calls ?? []).map(callRow),
-    messages: commit.messages ?? [],
-    settles: commit.settles ?? [],
-    finished: commit.finished ?? [],
-    readFacts: commit.readFacts ?? [],
-    usedApproval: commit.usedApproval ?? null,
-    artifacts: commit.artifacts ?? [],
-    checkpoint: commit.checkpoint,
-    currentStep: commit.currentStep,
-    progressMs: commit.progressMs,
-    progress: commit.progress,
+    calls: calls?.map(callRow),
   };
 }
 

@@ -10,9 +10,14 @@ export interface StoreOptions {
   readonly maxConnections?: number;
   /**
    * The url leads to a pooler in transaction mode: statements are sent unnamed, and no setting is made on a connection
-   * (give the role `lock_timeout` and `statement_timeout` instead).
+   * (give the role `lock_timeout`, `statement_timeout` and `jit = off` instead).
    */
   readonly pooled?: boolean;
+  /**
+   * Whether it sends the store's own statements and nothing else, as a worker does: none of them is planned better for
+   * knowing its values, and each would be planned five times on every connection. Not where lists are read.
+   */
+  readonly plansOnce?: boolean;
   readonly tenantId?: string;
   /** The name under which `pg_stat_activity` shows the connections. */
   readonly applicationName?: string;
@@ -33,13 +38,17 @@ export interface Statement {
   readonly text: string;
 }
 
+/** A plan is made once and used for thousands of rows of a few microseconds each: compiling it costs more than it ever saves. */
+const NO_JIT = "-c jit=off";
+const PLAN_ONCE = "-c plan_cache_mode=force_generic_plan";
 const LOCK_TIMEOUT_MS = 1_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Opens the store's pools; the first statement connects. */
 export function openStore(options: StoreOptions): Store {
-  const limits = { lock_timeout: LOCK_TIMEOUT_MS, statement_timeout: STATEMENT_TIMEOUT_MS };
+  const planning = options.plansOnce === true ? `${NO_JIT} ${PLAN_ONCE}` : NO_JIT;
+  const limits = { lock_timeout: LOCK_TIMEOUT_MS, statement_timeout: STATEMENT_TIMEOUT_MS, options: planning };
   const shared: pg.PoolConfig = {
     connectionString: options.url,
     application_name: options.applicationName ?? "holdpoint",

@@ -2,6 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Statement, Store } from "./db.ts";
 
+/** How a batch meets a row that somebody else is moving: it waits for it, or passes over it. */
+export type RowLock = "wait" | "skip";
+
 /** How a failed statement is met, by its SQLSTATE. */
 export type FailureKind =
   /** The data is refused: repeating is useless. */
@@ -44,18 +47,30 @@ export function constraintOf(error: unknown): string | null {
 /** Runs one statement, again where its code says that it took no effect and may now succeed. */
 export async function execute<Row extends pg.QueryResultRow>(
   store: Store,
-  { name, text }: Statement,
+  statement: Statement,
   values: readonly unknown[],
 ): Promise<readonly Row[]> {
   for (let tries = 0; ; tries += 1) {
     try {
-      const config = { text, values: [...values], ...(store.named ? { name } : {}) };
-      return (await store.pool.query<Row>(config)).rows;
+      return await executeOnce<Row>(store, statement, values);
     } catch (error) {
       if (failureKind(error) !== "repeat" || tries >= REPEATS) throw error;
       await sleep(FIRST_PAUSE_MS * 2 ** tries);
     }
   }
+}
+
+/**
+ * Runs one statement once: for a batch whose items can be settled alone. Repeated, what it has waited for in vain would keep
+ * all of it waiting again.
+ */
+export async function executeOnce<Row extends pg.QueryResultRow>(
+  store: Store,
+  { name, text }: Statement,
+  values: readonly unknown[],
+): Promise<readonly Row[]> {
+  const config = { text, values: [...values], ...(store.named ? { name } : {}) };
+  return (await store.pool.query<Row>(config)).rows;
 }
 
 /**
@@ -85,6 +100,11 @@ export async function executeBatch<Item, Row extends { ord: number }>(
   };
   if (items.length > 0) await attempt(items.map((item, ord) => ({ ord, item })));
   return results;
+}
+
+/** Whether an item that met this in a batch, or nothing, is to be tried alone. */
+export function isSplitOff(missed: Error | null): boolean {
+  return missed === null || failureKind(missed) === "repeat";
 }
 
 function mayBeOneItems(error: unknown): boolean {

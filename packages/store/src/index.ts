@@ -7,7 +7,7 @@ export { artifactOf, firstBytes, NOT_KEPT, OUTPUT_LIMIT_BYTES, SHOWN_BYTES } fro
 export { grantRoles, revokeRole, rolesOf, syncRoles } from "./assignments.ts";
 export type { AuditCode, AuditRow, QueuedOfAgent } from "./audit.ts";
 export { auditRuns, countQueued } from "./audit.ts";
-export type { Candidate, DueWakeUp, ForsakenRun, OverdueRun } from "./candidates.ts";
+export type { Candidate, DueWakeUp, ForsakenRun, OverdueRun, PartLook } from "./candidates.ts";
 export {
   findForsaken,
   findIdleCancelling,
@@ -27,14 +27,13 @@ export type { ClaimedDelivery, Notice, SendingRoom } from "./claim-deliveries.ts
 export { claimDeliveries } from "./claim-deliveries.ts";
 export type { Claim, UnloadedRun } from "./claim-runs.ts";
 export { claimRuns, isUnloaded } from "./claim-runs.ts";
-export type { CommitGroup } from "./commit-group.ts";
+export type { BatchKind, BatchReport, CommitGroup } from "./commit-group.ts";
 export { openCommitGroup } from "./commit-group.ts";
 export type {
   ChildrenStart,
   ChildStart,
   CommitResult,
   EffectStart,
-  FinishedAttempt,
   Start,
   StartRefusal,
   StepCommit,
@@ -60,8 +59,8 @@ export { drainWorker } from "./drain-worker.ts";
 export type { FailureKind } from "./execute.ts";
 export { failureKind } from "./execute.ts";
 export { findOwnRuns } from "./find-own-runs.ts";
-export type { SilentRun } from "./find-silent.ts";
-export { findSilent } from "./find-silent.ts";
+export type { SilentRun, Waiting } from "./find-silent.ts";
+export { findSilent, findWaiting } from "./find-silent.ts";
 export type { VanishedChildren } from "./find-vanished.ts";
 export { findVanished } from "./find-vanished.ts";
 export type { Violation } from "./find-violations.ts";
@@ -86,6 +85,8 @@ export type { Memory } from "./memories.ts";
 export { deleteMemory, findMemory, putMemory } from "./memories.ts";
 export type { MigrationRequest, VersionUnknown } from "./migrate-run.ts";
 export { requestMigration } from "./migrate-run.ts";
+export type { PartitionPlan, PartitionsKept } from "./partitions.ts";
+export { keepPartitions, planPartitions } from "./partitions.ts";
 export type { CallbackResult, ProviderCallback } from "./record-callback.ts";
 export { recordCallback } from "./record-callback.ts";
 export type { SaidFact } from "./record-fact.ts";
@@ -108,6 +109,8 @@ export type { ReportAnswer, TaskReported } from "./report-task.ts";
 export { reportTask } from "./report-task.ts";
 export type { Retention } from "./retention.ts";
 export { changeRetention, findRetention } from "./retention.ts";
+export type { Looked, Part, Place } from "./round.ts";
+export { PART_ROWS } from "./round.ts";
 export type { Run } from "./run.ts";
 export type { Overlap, Schedule, ScheduleDefinition, ScheduleSeen, Timing } from "./schedule.ts";
 export { findSchedule, readClock } from "./schedule.ts";

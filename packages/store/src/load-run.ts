@@ -260,22 +260,25 @@ const MEMORIES = `
          order by place limit ${MOST_MEMORIES}) k
    where k.bytes <= ${MOST_MEMORY_BYTES})`;
 
-/** The columns that load what belongs to the run `r`: for the select list of a statement over `runs r`. */
+/**
+ * The columns that load what belongs to the run `r`: for the select list of a statement over `runs r` whose first parameter
+ * is the tenant. A run without a step has nothing yet that steps bring; that is not even looked for.
+ */
 export const LOADED = `
   (select coalesce(jsonb_agg(jsonb_build_object('seq', m.seq, 'role', m.role, 'text', m.text) order by m.seq), '[]')
    from holdpoint.messages m where m.session_id = r.session_id and m.seq <= r.input_seq) as messages,
-  (select coalesce(jsonb_agg(jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body) order by s.seq), '[]')
-   from holdpoint.steps s where s.run_id = r.id) as steps,
-  (select coalesce(jsonb_agg(to_jsonb(c) order by c.turn, c.ordinal), '[]')
-   from holdpoint.calls c where c.run_id = r.id) as calls,
-  (select coalesce(jsonb_agg(to_jsonb(a) || jsonb_build_object('first_started_at',
+  case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body) order by s.seq), '[]')
+   from holdpoint.steps s where s.run_id = r.id) end as steps,
+  case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(to_jsonb(c) order by c.turn, c.ordinal), '[]')
+   from holdpoint.calls c where c.run_id = r.id) end as calls,
+  case when r.open_attempts = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(to_jsonb(a) || jsonb_build_object('first_started_at',
       (select min(f.started_at) from holdpoint.attempts f where f.run_id = a.run_id and f.call_id = a.call_id))
     order by a.id), '[]')
-   from holdpoint.attempts a where a.run_id = r.id and a.ended_at is null) as attempts,
-  (select coalesce(jsonb_agg((to_jsonb(p) - 'request') || jsonb_build_object('rights_lost', ${RIGHTS_LOST})
+   from holdpoint.attempts a where a.run_id = r.id and a.ended_at is null) end as attempts,
+  case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg((to_jsonb(p) - 'request') || jsonb_build_object('rights_lost', ${RIGHTS_LOST})
       order by p.hold_seq, p.id), '[]')
-   from holdpoint.approvals p where p.run_id = r.id) as approvals,
-  ${childrenOf("k.parent = r.id")} as children,
+   from holdpoint.approvals p where p.run_id = r.id) end as approvals,
+  case when r.step_seq = 0 then '[]'::jsonb else ${childrenOf("k.parent = r.id")} end as children,
   case when r.retry_of is null then '[]'::jsonb else
     (select coalesce(jsonb_agg(e.steps order by e.id), '[]') from (
      select o.id, jsonb_agg(jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body) order by s.seq) as steps
@@ -307,12 +310,12 @@ export const LOADED = `
          or (s.kind = 'effect_pending' and ${NEVER_SETTLED}))
      where o.line = r.line and o.id <> r.id) end as line_effects,
   (select coalesce(jsonb_agg(d.rule order by d.id), '[]') from holdpoint.deny_rules d
-   where d.tenant_id = r.tenant_id and d.lifted_at is null) as denials,
-  (select t.policy_revision from holdpoint.tenants t where t.id = r.tenant_id) as policy_revision,
+   where d.tenant_id = $1::uuid and d.lifted_at is null) as denials,
+  (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as policy_revision,
   ${MEMORIES} as memories,
   (select coalesce(jsonb_agg(jsonb_build_object('name', v.name, 'reason', v.reason, 'sinceMs', ${msOf("v.since")},
       'untilMs', ${msOf("v.closed_until")})), '[]')
-   from holdpoint.services v where v.tenant_id = r.tenant_id) as services,
+   from holdpoint.services v where v.tenant_id = $1::uuid) as services,
   to_jsonb(holdpoint.clock())#>>'{}' as now`;
 
 const LOAD = statement(

@@ -248,7 +248,7 @@ with named as (
   select c.run_id, c.id, coalesce((select a.external_ref from holdpoint.attempts a
     where a.run_id = c.run_id and a.call_id = c.id and a.external_ref is not null order by a.number desc limit 1),
     c.operation_id), c.at
-  from holdpoint.calls c where c.tenant_id = $1::uuid and c.operation_id = $3
+  from holdpoint.calls c where c.tenant_id = $1::uuid and c.operation_id = $3 and c.effect ->> 'kind' <> 'read'
 ),
 seen as (
   select to_jsonb(r) as run, n.call_id, c.tool, n.external_ref, n.at,

@@ -43,7 +43,7 @@ const SESSIONS = `
      order by e.emptied_at limit $2::int)
     union all
     (select e.id from holdpoint.retention p join holdpoint.sessions e on e.tenant_id = p.tenant_id
-     where p.tenant_id = $1::uuid and e.message_seq = 0 and e.emptied_at is null and e.created_at <= holdpoint.now()
+     where p.tenant_id = $1::uuid and not e.used and e.emptied_at is null and e.created_at <= holdpoint.now()
        - greatest(p.succeeded_days, p.partial_days, p.blocked_days, p.failed_days, p.cancelled_days) * interval '1 day'
        and not exists (select from holdpoint.runs r where r.session_id = e.id)
      order by e.created_at limit $2::int)

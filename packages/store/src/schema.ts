@@ -66,6 +66,7 @@ export const sessions = holdpoint.table("sessions", {
   messageSeq: integer("message_seq").notNull(),
   createdAt: instant("created_at").notNull(),
   emptiedAt: instant("emptied_at"),
+  used: boolean().notNull(),
 });
 
 export const messages = holdpoint.table("messages", {

@@ -2,6 +2,7 @@ import type { RunState } from "@holdpoint/core";
 import { MOVES_ANNOUNCED } from "./announce.ts";
 import { KEPT, SAID, SETTLED, STEPPED } from "./append.ts";
 import { statement } from "./db.ts";
+import { type Composed, compose, type Made } from "./parts.ts";
 import { TASKED } from "./task-writes.ts";
 
 // The columns that a transition sets from the reduced state, by what they hold.
@@ -68,15 +69,17 @@ const EXCLUDED = `case when (t.terms->>'fourEyes')::boolean then array(
            order by 1)
          else t.excluded end`;
 
-/** The approval requests that come with a hold, the changes to them, the decisions behind those, and the end of all. */
-const APPROVALS = `
--- A resumed run gives the time of its pause back to whoever has not decided yet.
+/** A resumed run gives the time of its pause back to whoever has not decided yet. */
+const PROLONGED = `
 prolonged as (
   update holdpoint.approvals a set deadline = a.deadline + (m.at - holdpoint.instant(m."resumedFrom")),
     remind_at = a.remind_at + (m.at - holdpoint.instant(m."resumedFrom"))
   from moved m
   where m."resumedFrom" ? 'at' and not m."closesApprovals" and a.run_id = m.run_id and a.state = 'pending'
-),
+)`;
+
+/** The changes of approval requests, and the requests that come with a hold. */
+const JUDGED = `
 judged as (
   update holdpoint.approvals a
   set state = t.state,
@@ -121,14 +124,19 @@ requested as (
   cross join lateral (select coalesce((t.approval->>'suffices')::boolean, false) as suffices,
     (coalesce(t.approval, 'null'::jsonb) <> 'null'::jsonb)::int as given) g
   where not m."closesApprovals" and (select count(*) from judged) >= 0
-),
+)`;
+
+/** The end of all requests of a run. */
+const WITHDRAWN = `
 withdrawn as (
   update holdpoint.approvals a set state = 'withdrawn', closed_at = m.at, closed_reason = 'run ' || m.status
   from moved m
   where m."closesApprovals" and a.run_id = m.run_id and a.state in ('pending', 'approved')
     and not exists (select from jsonb_to_recordset(m.approvals) as t(id uuid, state text)
                     where t.id = a.id and t.state not in ('pending', 'approved'))
-),
+)`;
+
+const DECIDED = `
 decided as (
   insert into holdpoint.decisions (tenant_id, id, approval_id, run_id, actor_id, decision, args_hash, note, at, level,
     payload)
@@ -139,14 +147,97 @@ decided as (
     as t(id uuid, "approvalId" uuid, decision text, "argsHash" text, note text, level int, payload jsonb)
 )`;
 
-const text = (lockOption: string): string => `
+const ARRIVED = `
+arrived as (
+  insert into holdpoint.inbox (tenant_id, id, run_id, body, at)
+  select $1::uuid, t.id, m.run_id, t.body, m.at
+  from moved m cross join lateral jsonb_to_recordset(m.facts) as t(id uuid, body jsonb)
+)`;
+
+const LOOKED_UP = `
+looked_up as (
+  update holdpoint.attempts a set look_ups = a.look_ups + (t."errorCode" is null)::int, error_class = coalesce(t."errorClass", a.error_class),
+    error_code = coalesce(t."errorCode", a.error_code)
+  from moved m
+  cross join lateral jsonb_to_recordset(m."lookUps") as t("attemptId" uuid, "errorClass" text, "errorCode" text)
+  where a.run_id = m.run_id and a.id = t."attemptId" and a.ended_at is null
+)`;
+
+const REPORTED = `
+reported as (
+  update holdpoint.attempts a set late_at = m.at, late_evidence = t.evidence
+  from moved m cross join lateral jsonb_to_recordset(m.late) as t("attemptId" uuid, evidence jsonb)
+  where a.run_id = m.run_id and a.id = t."attemptId" and a.late_at is null
+)`;
+
+/** The version of the parent pins which children were still to be counted. */
+const TOLD = `
+told as (
+  update holdpoint.runs c set told_parent_at = greatest(m.at, c.ended_at)
+  from moved m cross join lateral jsonb_array_elements_text(m."toldChildren") as t(id)
+  where c.id = t.id::uuid and c.parent = m.run_id and c.ended_at is not null and c.told_parent_at is null
+)`;
+
+const CALLED_BACK = `
+called_back as (
+  insert into holdpoint.callbacks (tenant_id, source, event_id, run_id, call_id, status, received_at)
+  select $1::uuid, t.source, t."eventId", coalesce(t."runId", m.run_id), t."callId", t.status, m.at
+  from moved m
+  cross join lateral jsonb_to_recordset(m.callbacks)
+    as t(source text, "eventId" text, "runId" uuid, "callId" uuid, status text)
+)`;
+
+const CORE = {
+  ord: "int",
+  runId: "uuid",
+  expected: "int",
+  stepSeq: "int",
+  fenceOwner: "uuid",
+  fenceEpoch: "int",
+  notAfter: "jsonb",
+  actorKind: "text",
+  actorId: "text",
+  reason: "text",
+  next: "jsonb",
+  takeovers: "int",
+  attemptDelta: "int",
+  childDelta: "int",
+  agentVersion: "text",
+  result: "jsonb",
+  resultArtifact: "text",
+  log: "jsonb",
+  checkpoint: "jsonb",
+  currentStep: "text",
+  progressMs: "float8",
+} as const;
+
+const PARTS = {
+  facts: { columns: { facts: "jsonb" }, text: ARRIVED },
+  messages: { columns: { messages: "jsonb" }, text: SAID },
+  steps: { columns: { steps: "jsonb" }, text: STEPPED },
+  resumes: { columns: { resumedFrom: "jsonb", closesApprovals: "boolean" }, text: PROLONGED },
+  requests: { columns: { requests: "jsonb", approvals: "jsonb", closesApprovals: "boolean" }, text: JUDGED },
+  closesApprovals: { columns: { approvals: "jsonb", closesApprovals: "boolean" }, text: WITHDRAWN },
+  decisions: { columns: { decisions: "jsonb" }, text: DECIDED },
+  settles: { columns: { settles: "jsonb" }, text: SETTLED },
+  lookUps: { columns: { lookUps: "jsonb" }, text: LOOKED_UP },
+  late: { columns: { late: "jsonb" }, text: REPORTED },
+  toldChildren: { columns: { toldChildren: "jsonb" }, text: TOLD },
+  callbacks: { columns: { callbacks: "jsonb" }, text: CALLED_BACK },
+  task: { columns: { task: "jsonb" }, text: TASKED },
+  artifacts: { columns: { artifacts: "jsonb" }, text: KEPT },
+} as const;
+
+/** What a move may carry beside the change of its run. */
+export type TransitionPart = keyof typeof PARTS;
+
+const BEGINS_TASK = `
+    epoch = r.epoch + coalesce(i.task ? 'begin', false)::int,
+    claimed_at = case when i.task ? 'begin' then holdpoint.clock() else r.claimed_at end,`;
+
+const text = ({ has, recordset, handedOn, texts }: Made<TransitionPart>, lockOption: string): string => `
 with input as materialized (
-  select * from jsonb_to_recordset($2::jsonb) as i(
-    ord int, "runId" uuid, expected int, "stepSeq" int, "fenceOwner" uuid, "fenceEpoch" int, "notAfter" jsonb,
-    "actorKind" text, "actorId" text, reason text, next jsonb, takeovers int, "attemptDelta" int, "childDelta" int, "toldChildren" jsonb, "agentVersion" text, result jsonb, "resultArtifact" text, log jsonb,
-    "closesApprovals" boolean, "resumedFrom" jsonb, checkpoint jsonb, "currentStep" text, "progressMs" float8, facts jsonb, messages jsonb, steps jsonb,
-    settles jsonb, "lookUps" jsonb, requests jsonb, approvals jsonb, decisions jsonb, artifacts jsonb, late jsonb,
-    callbacks jsonb, task jsonb)
+  select * from jsonb_to_recordset($2::jsonb) as i(${recordset})
 ),
 locked as materialized (
   select r.id from holdpoint.runs r join input i on i."runId" = r.id
@@ -155,11 +246,10 @@ locked as materialized (
 moved as (
   update holdpoint.runs r set
     status = i.next->>'status',
-    version = r.version + jsonb_array_length(i.log),
-    step_seq = r.step_seq + jsonb_array_length(i.steps),
-    owner = (i.next->>'owner')::uuid,
-    epoch = r.epoch + coalesce(i.task ? 'begin', false)::int,
-    claimed_at = case when i.task ? 'begin' then holdpoint.clock() else r.claimed_at end,
+    version = r.version + jsonb_array_length(i.log),${
+      has("steps") ? "\n    step_seq = r.step_seq + coalesce(jsonb_array_length(i.steps), 0)," : ""
+    }
+    owner = (i.next->>'owner')::uuid,${has("task") ? BEGINS_TASK : ""}
     worked_ms = r.worked_ms + case when r.owner is not null and i.next->>'owner' is null
       then coalesce(extract(epoch from holdpoint.clock() - r.claimed_at) * 1000, 0) else 0 end,
     takeovers = coalesce(i.takeovers, r.takeovers),
@@ -189,9 +279,9 @@ moved as (
     and (i."fenceOwner" is null or (r.owner = i."fenceOwner" and r.epoch = i."fenceEpoch"))
     and (holdpoint.instant(i."notAfter") >= coalesce(r.paused_at, holdpoint.clock())) is not false
   returning i.ord, to_jsonb(r) as run, r.id as run_id, r.session_id, r.epoch, r.version, r.status, r.updated_at as at,
-    r.step_seq - jsonb_array_length(i.steps) as step_seq_before, i.expected, i."actorKind", i."actorId", i.reason,
-    i.log, i."closesApprovals", i."resumedFrom", i.facts, i.messages, i.steps, i.settles, i."lookUps", i.requests, i.approvals,
-    i.decisions, i.artifacts, i.late, i.callbacks, i.task, i."toldChildren"
+    i.expected, i."actorKind", i."actorId", i.reason, i.log${
+      has("steps") ? ", r.step_seq - coalesce(jsonb_array_length(i.steps), 0) as step_seq_before" : ""
+    }${handedOn("i")}
 ),
 logged as (
   insert into holdpoint.transitions
@@ -200,50 +290,24 @@ logged as (
          m."actorKind", m."actorId", m.epoch, m.reason, m.at
   from moved m cross join lateral jsonb_array_elements(m.log) with ordinality as t(entry, n)
 ),
-arrived as (
-  insert into holdpoint.inbox (tenant_id, id, run_id, body, at)
-  select $1::uuid, t.id, m.run_id, t.body, m.at
-  from moved m cross join lateral jsonb_to_recordset(m.facts) as t(id uuid, body jsonb)
-),
-${MOVES_ANNOUNCED},
-${SAID},
-${STEPPED},
-${APPROVALS},
-${SETTLED},
-looked_up as (
-  update holdpoint.attempts a set look_ups = a.look_ups + (t."errorCode" is null)::int, error_class = coalesce(t."errorClass", a.error_class),
-    error_code = coalesce(t."errorCode", a.error_code)
-  from moved m
-  cross join lateral jsonb_to_recordset(m."lookUps") as t("attemptId" uuid, "errorClass" text, "errorCode" text)
-  where a.run_id = m.run_id and a.id = t."attemptId" and a.ended_at is null
-),
-reported as (
-  update holdpoint.attempts a set late_at = m.at, late_evidence = t.evidence
-  from moved m cross join lateral jsonb_to_recordset(m.late) as t("attemptId" uuid, evidence jsonb)
-  where a.run_id = m.run_id and a.id = t."attemptId" and a.late_at is null
-),
--- The version of the parent pins which children were still to be counted.
-told as (
-  update holdpoint.runs c set told_parent_at = greatest(m.at, c.ended_at)
-  from moved m cross join lateral jsonb_array_elements_text(m."toldChildren") as t(id)
-  where c.id = t.id::uuid and c.parent = m.run_id and c.ended_at is not null and c.told_parent_at is null
-),
-called_back as (
-  insert into holdpoint.callbacks (tenant_id, source, event_id, run_id, call_id, status, received_at)
-  select $1::uuid, t.source, t."eventId", coalesce(t."runId", m.run_id), t."callId", t.status, m.at
-  from moved m
-  cross join lateral jsonb_to_recordset(m.callbacks)
-    as t(source text, "eventId" text, "runId" uuid, "callId" uuid, status text)
-),
-${TASKED},
-${KEPT}
+${MOVES_ANNOUNCED}${texts}
 select ord, run from moved`;
 
 /** Waits for rows that somebody else is moving. */
-export const WAITING = statement("transition", text(""));
+export const WAITING: Composed<TransitionPart> = compose({
+  verb: "transition_waiting",
+  core: CORE,
+  parts: PARTS,
+  text: (made) => text(made, ""),
+});
 
 /** Passes over rows that somebody else is moving. */
-export const SKIPPING = statement("transition_skipping", text(" skip locked"));
+export const SKIPPING: Composed<TransitionPart> = compose({
+  verb: "transition",
+  core: CORE,
+  parts: PARTS,
+  text: (made) => text(made, " skip locked"),
+});
 
 /**
  * The row, and whether its transition at $3 is the one that this caller meant to make. One person may bring two facts at

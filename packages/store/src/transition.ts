@@ -12,13 +12,15 @@ import type {
   RunState,
   StepBody,
 } from "@holdpoint/core";
-import { reduce, storable } from "@holdpoint/core";
+import { reduce } from "@holdpoint/core";
 import type { Store } from "./db.ts";
-import { asError, execute, executeBatch, failureKind } from "./execute.ts";
+import { asError, execute, executeBatch, executeOnce, failureKind, isSplitOff } from "./execute.ts";
 import { findRow } from "./find-row.ts";
+import { rowsOf } from "./parts.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
+import { storableJson } from "./storable-json.ts";
 import type { TaskWrite } from "./task-writes.ts";
-import { READ_BACK, SKIPPING, WAITING } from "./transition-statement.ts";
+import { READ_BACK, SKIPPING, type TransitionPart, WAITING } from "./transition-statement.ts";
 
 /** Something that is said in the run's session together with the transition. */
 export interface Message {
@@ -179,24 +181,101 @@ export async function transition(
   options: { readonly skipLocked?: boolean } = {},
 ): Promise<readonly (TransitionResult | Error)[]> {
   const reduced = moves.map(reduceMove);
-  const pending = reduced.flatMap((item, index) => ("input" in item ? [{ index, input: item.input }] : []));
-  const outcomes = await executeBatch<(typeof pending)[number], TransitionRow>(pending, (items) =>
-    execute(store, options.skipLocked === true ? SKIPPING : WAITING, [
-      store.tenantId,
-      JSON.stringify(items.map(({ ord, item }) => storableInput({ ...item.input, ord }))),
-    ]),
-  );
-  return Promise.all(
-    reduced.map(async (item, index) => {
-      if (!("input" in item)) return item;
-      const outcome = outcomes[pending.findIndex((each) => each.index === index)];
-      if (outcome instanceof Error) return readBack(store, item.input, outcome).catch(asError);
-      const row = outcome?.[0];
-      if (row === undefined) return conflict(store, item.input.runId).catch(asError);
-      return { result: "accepted", run: runOf(row.run) };
-    }),
-  );
+  const outcomes = await moveBatch(store, reduced, { skipLocked: options.skipLocked === true });
+  return Promise.all(reduced.map((item, index) => resultOf(store, item, outcomes[index] ?? null)));
 }
+
+/**
+ * As `transition`, without a second look at what did not move: null says that the row was not moved, be it that it has
+ * changed since it was read, or that somebody else was moving it, which is waited for nowhere here. A move that core refuses
+ * is not sent.
+ */
+export async function transitionOnce(
+  store: Store,
+  moves: readonly Move[],
+): Promise<readonly (TransitionResult | Error | null)[]> {
+  const reduced = moves.map(reduceMove);
+  const outcomes = await moveBatch(store, reduced, { skipLocked: true, once: true });
+  return reduced.map((item, index) => {
+    if (!("input" in item)) return item;
+    const outcome = outcomes[index] ?? null;
+    return outcome === null || outcome instanceof Error ? outcome : { result: "accepted", run: runOf(outcome.run) };
+  });
+}
+
+/**
+ * What became of a move that a batch has not made: an answer that was lost is read back; a row that was passed over is
+ * waited for, alone.
+ *
+ * @throws what the move's data alone caused, or that the database cannot be reached.
+ */
+export async function settleMove(store: Store, move: Move, missed: Error | null): Promise<TransitionResult> {
+  if (isSplitOff(missed)) return transitionOne(store, move);
+  const result = await resultOf(store, reduceMove(move), missed);
+  if (result instanceof Error) throw result;
+  return result;
+}
+
+type Reduced = TransitionResult | { readonly input: Input };
+
+/** For each that is to be moved, its row, or the error that it met; null for the others, and where no row was moved. */
+async function moveBatch(
+  store: Store,
+  reduced: readonly Reduced[],
+  { skipLocked, once = false }: { readonly skipLocked: boolean; readonly once?: boolean },
+): Promise<readonly (TransitionRow | Error | null)[]> {
+  const pending = reduced.flatMap((item, index) => ("input" in item ? [{ index, input: item.input }] : []));
+  const outcomes = await executeBatch<(typeof pending)[number], TransitionRow>(pending, (items) => {
+    const composed = (skipLocked ? SKIPPING : WAITING).with(partsOf(items.map(({ item }) => item.input)));
+    const rows = rowsOf(
+      items.map(({ ord, item }) => ({ ...item.input, ord })),
+      composed.columns,
+    );
+    return (once ? executeOnce : execute)(store, composed.statement, [store.tenantId, storableJson(rows)]);
+  });
+  const byIndex = new Map(pending.map(({ index }, place) => [index, outcomes[place]]));
+  return reduced.map((_, index) => {
+    const outcome = byIndex.get(index);
+    return outcome === undefined || outcome instanceof Error ? (outcome ?? null) : (outcome[0] ?? null);
+  });
+}
+
+async function resultOf(
+  store: Store,
+  reduced: Reduced,
+  outcome: TransitionRow | Error | null,
+): Promise<TransitionResult | Error> {
+  if (!("input" in reduced)) return reduced;
+  if (outcome instanceof Error) return readBack(store, reduced.input, outcome).catch(asError);
+  if (outcome === null) return conflict(store, reduced.input.runId).catch(asError);
+  return { result: "accepted", run: runOf(outcome.run) };
+}
+
+/** The parts of the statement that these moves need together. */
+function partsOf(inputs: readonly Input[]): ReadonlySet<TransitionPart> {
+  const parts = new Set<TransitionPart>();
+  for (const input of inputs) {
+    for (const list of LISTS) if (input[list].length > 0) parts.add(list);
+    if (input.requests.length > 0 || input.approvals.length > 0) parts.add("requests");
+    if (input.closesApprovals) parts.add("closesApprovals");
+    if (input.resumedFrom !== null) parts.add("resumes");
+    if (input.task !== null) parts.add("task");
+  }
+  return parts;
+}
+
+const LISTS = [
+  "facts",
+  "messages",
+  "steps",
+  "decisions",
+  "settles",
+  "lookUps",
+  "late",
+  "toldChildren",
+  "callbacks",
+  "artifacts",
+] as const satisfies readonly (TransitionPart & keyof Writes)[];
 
 /**
  * One move; see `transition`.
@@ -232,7 +311,7 @@ type Input = ReturnType<typeof inputOf>;
 /** Events that only the run's owner can mean: fenced by its name and epoch. */
 const OWNERS: ReadonlySet<RunEvent["type"]> = new Set(["Held", "Released", "EffectUnknown", "Ended"]);
 
-function reduceMove(move: Move): TransitionResult | { input: Input } {
+function reduceMove(move: Move): Reduced {
   let state = move.run.state;
   let pinsSteps = move.actor.kind === "worker" || move.actor.kind === "sweeper" || move.actor.kind === "supervisor";
   let closesApprovals = false;
@@ -309,12 +388,6 @@ function inputOf(
     ...NO_WRITES,
     ...writes,
   };
-}
-
-/** Everything that is stored passes this boundary: text that Postgres cannot hold never blocks what belongs to it. */
-export function storableInput(input: object): JsonValue {
-  // The inputs of the statements are plain data of the types above.
-  return storable(input as unknown as JsonValue);
 }
 
 /** The row as it is now, by a statement of its own: the one that lost saw an old snapshot. */

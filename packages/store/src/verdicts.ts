@@ -2,7 +2,7 @@ import { type JsonObject, type JudgedLiveness, LOST_REASONS, type LostReason } f
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import type { Run } from "./run.ts";
-import { storableInput } from "./transition.ts";
+import { storableJson } from "./storable-json.ts";
 
 /** A verdict about a run as it was at one version. */
 export interface LivenessRecord extends JudgedLiveness {
@@ -20,7 +20,7 @@ export interface LivenessRecord extends JudgedLiveness {
  */
 export async function recordVerdicts(store: Store, records: readonly LivenessRecord[]): Promise<readonly string[]> {
   if (records.length === 0) return [];
-  const input = JSON.stringify(storableInput(records));
+  const input = storableJson(records);
   const rows = await execute<{ run_id: string; changed: boolean }>(store, RECORD, [store.tenantId, input]);
   return rows.flatMap(({ run_id: runId, changed }) => (changed ? [runId] : []));
 }
@@ -40,9 +40,10 @@ export function lostRecords(
   });
 }
 
-/** Forgets what was said of runs that have ended, or are not there any more: nobody asks whether they live. */
-export async function forgetVerdicts(store: Store, limit: number): Promise<number> {
-  return (await execute(store, FORGET, [store.tenantId, limit])).length;
+/** Forgets what was said of these runs, if they have ended or are not there any more: nobody asks whether they live. */
+export async function forgetVerdicts(store: Store, runIds: readonly string[]): Promise<number> {
+  if (runIds.length === 0) return 0;
+  return (await execute(store, FORGET, [store.tenantId, runIds])).length;
 }
 
 const RECORD = statement(
@@ -74,8 +75,8 @@ const FORGET = statement(
   "forget_verdicts",
   `with over as materialized (
      select v.run_id from holdpoint.verdicts v left join holdpoint.runs r on r.id = v.run_id
-     where v.tenant_id = $1::uuid and v.verdict <> 'active' and (r.id is null or r.ended_at is not null)
-     order by v.run_id limit $2::int for update of v skip locked
+     where v.tenant_id = $1::uuid and v.run_id = any($2::uuid[]) and (r.id is null or r.ended_at is not null)
+     order by v.run_id for update of v skip locked
    )
    delete from holdpoint.verdicts v using over where v.run_id = over.run_id returning 1`,
 );

@@ -17,7 +17,7 @@ test("the checkpoint of the row is what its steps give, after everything that ap
     steps: [aReply([first, second, third])],
     calls: [first, second, third],
   });
-  expect(run.run.checkpoint).toMatchObject({ stepSeq: 1, turn: 1, openCalls: [first.id, second.id, third.id] });
+  expect(run.run.checkpoint).toMatchObject({ stepSeq: 1, turn: 1, openCalls: 3 });
   expectNoDrift(run);
 
   // A result, with the next call's intent riding along.
@@ -25,7 +25,7 @@ test("the checkpoint of the row is what its steps give, after everything that ap
   run = await took(bench.store, run, { start: one, progress: false });
   const settles = [{ attemptId: one.attemptId, outcome: "succeeded", settledBy: "worker" }] as const;
   run = await took(bench.store, run, { steps: [aResult(first)], settles, start: two });
-  expect(run.run).toMatchObject({ stepSeq: 4, checkpoint: { stepSeq: 4, openCalls: [second.id, third.id] } });
+  expect(run.run).toMatchObject({ stepSeq: 4, checkpoint: { stepSeq: 4, openCalls: 2 } });
   expectNoDrift(run);
 
   // Late evidence, after the loss of the worker that brings it.
@@ -72,7 +72,7 @@ test("the checkpoint of the row is what its steps give, after everything that ap
     result: "accepted",
   });
   run = await reload(bench.store, run.run.id);
-  expect(run.run.checkpoint).toMatchObject({ stepSeq: 10, openCalls: [], lastCompleted: "send_refund (succeeded)" });
+  expect(run.run.checkpoint).toMatchObject({ stepSeq: 10, openCalls: 0, lastCompleted: "send_refund (succeeded)" });
   expectNoDrift(run);
 });
 

@@ -38,6 +38,12 @@ const BROKEN: readonly (readonly [string, (store: Store) => Promise<Run>, string
      select tenant_id, run_id, '${newId()}', call_id, 2, worker, epoch, started_at, deadline_at
      from holdpoint.attempts where run_id = $1`,
   ],
+  [
+    "calls_share_a_place",
+    spending,
+    `insert into holdpoint.calls select (jsonb_populate_record(c, '{"id": "${newId()}"}')).*
+     from holdpoint.calls c where c.run_id = $1`,
+  ],
   ["attempt_without_call", spending, "delete from holdpoint.calls where run_id = $1"],
   ["attempt_without_approval", spending, "update holdpoint.approvals set args_hash = 'other' where run_id = $1"],
   [

@@ -1,3 +1,4 @@
+import type { StepBody } from "@holdpoint/core";
 import { createTestDatabase, type TestDatabase } from "@holdpoint/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -257,14 +258,32 @@ test("what happened outside is told per call, with each attempt", async () => {
     aCall({ ordinal: 1, toolCallId: "call_2" }),
   ];
   await commitSteps(store, [aCommit(claimed, { steps: [aReply([read, refund])], calls: [read, refund] })]);
+  const failed = { errorClass: "transient", code: "busy", retryInMs: 0, durationMs: 5 } as const;
+  const tries: readonly StepBody[] = [
+    { kind: "call_failed", callId: read.id, attempt: 1, ...failed },
+    { kind: "tool_result", callId: read.id, result: "succeeded", output: {}, attempt: 2, durationMs: 3 },
+  ];
+  await commitSteps(store, [aCommit({ ...claimed, run: { ...claimed.run, stepSeq: 1 } }, { steps: tries })]);
   const start = aStart(refund);
-  await commitSteps(store, [aCommit({ ...claimed, run: { ...claimed.run, stepSeq: 1 } }, { start })]);
+  await commitSteps(store, [aCommit({ ...claimed, run: { ...claimed.run, stepSeq: 3 } }, { start })]);
 
   const first = await listCalls(store, run.id, { limit: 1, after: null });
   expect(first).toMatchObject({
-    items: [{ id: read.id, tool: "find_order", effect: "read", attempts: [] }],
+    items: [
+      {
+        id: read.id,
+        tool: "find_order",
+        effect: "read",
+        attempts: [
+          { id: null, number: 1, workerId, outcome: "failed", errorClass: "transient", errorCode: "busy" },
+          { id: null, number: 2, workerId, outcome: "succeeded", errorClass: null, errorCode: null },
+        ],
+      },
+    ],
     next: read.id,
   });
+  const [{ attempts: [, second] = [] } = {}] = first.items;
+  expect((second?.endedAtMs ?? 0) - (second?.startedAtMs ?? 0)).toBe(3);
   expect(await listCalls(store, run.id, { limit: 1, after: first.next })).toMatchObject({
     items: [
       {
