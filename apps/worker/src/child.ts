@@ -1,6 +1,6 @@
 // One working process. Its supervisor gives it an id, sees its end, and starts the next one.
 import { once } from "node:events";
-import { createWorker } from "@holdpoint/runtime";
+import { createWorker, type Log } from "@holdpoint/runtime";
 import { explainStartError, openStore, showIds } from "@holdpoint/store";
 import { pino } from "pino";
 import { readConfig } from "./config.ts";
@@ -39,9 +39,11 @@ async function work(
   await using store = openStore({
     url: config.databaseUrl,
     pooled: config.pooled,
+    plansOnce: true,
     applicationName: "holdpoint worker",
   });
-  const worker = await createWorker({ ...config, store, agents, tasks, slots, log, workerId });
+  const metrics = config.metrics === null ? {} : { meterProvider: await openMetrics(log) };
+  const worker = await createWorker({ ...config, ...metrics, store, agents, tasks, slots, log, workerId });
   log.info({ event: "worker.started", workerId, slots }, "worker started");
   tell({ event: "worker.started", workerId, pid: process.pid });
   const ending = await Promise.race([
@@ -55,6 +57,12 @@ async function work(
   log.info({ event: "worker.drained", workerId, runs: before }, "worker drained");
   if (ending === "lost") endSoon(LEASE_OVER);
   else endSoon(worker.staysDown() ? STAY_DOWN : 0);
+}
+
+/** Whoever shows no metrics does not load what makes them. */
+async function openMetrics(log: Log) {
+  const { openProcessMetrics } = await import("./process-metrics.ts");
+  return openProcessMetrics(log);
 }
 
 /** The process ends with the first code that is given, by itself or after a while. */

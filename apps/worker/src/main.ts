@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 import { once } from "node:events";
 import { openPublisher } from "@holdpoint/queue";
+import type { Log } from "@holdpoint/runtime";
 import { explainStartError, openStore, showIds } from "@holdpoint/store";
 import { pino } from "pino";
-import { readConfig } from "./config.ts";
+import { type MetricsPlace, readConfig } from "./config.ts";
 import { readArguments, USAGE } from "./options.ts";
 import { supervise } from "./supervise.ts";
 
@@ -22,7 +23,8 @@ async function main(): Promise<number> {
   await using store = openStore({ url: config.databaseUrl, pooled: config.pooled, maxConnections: 2 });
   await store.pool.query("select 1 from holdpoint.workers limit 0");
   await using publisher = openPublisher(config.queue);
-  const supervisor = supervise({ ...given, store, publisher, log });
+  await using metrics = config.metrics === null ? null : await showMetrics(config.metrics, log);
+  const supervisor = supervise({ ...given, store, publisher, log, onFork: metrics?.watch });
   // A signal that comes twice (npm passes a Ctrl-C on again) must not end what drains.
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
   const stopped = Promise.race([once(process, "SIGTERM"), once(process, "SIGINT"), once(process, "disconnect")]);
@@ -32,6 +34,12 @@ async function main(): Promise<number> {
   if (failure === null) return 0;
   process.stderr.write(`holdpoint worker: ${failure}\n`);
   return 1;
+}
+
+/** Whoever shows no metrics does not load what makes them. */
+async function showMetrics(place: MetricsPlace, log: Log) {
+  const { openMetricsServer } = await import("./metrics-server.ts");
+  return openMetricsServer(place, log);
 }
 
 try {

@@ -26,6 +26,8 @@ ${SERVER_USAGE}
   HOLDPOINT_LEASE_MS             how long a process may work without a renewal (15000)
   HOLDPOINT_RENEW_MS             how often it renews, at most a third of the lease (5000)
   HOLDPOINT_DRAIN_MS             how long current steps may take at SIGTERM (30000)
+  HOLDPOINT_METRICS_PORT         port of /metrics for Prometheus, one for all processes, 0 picks a free one (none)
+  HOLDPOINT_METRICS_HOST         address of that port (127.0.0.1)
 
 SIGTERM and SIGINT drain: current steps finish, every run is given back, exit 0. So does \`holdpoint workers drain\`; another
 process is started in its place, or, with --stay-down, none: once all are down, exit 0.

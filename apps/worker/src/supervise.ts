@@ -10,6 +10,8 @@ export interface SupervisorOptions extends WorkerArguments {
   readonly store: Store;
   readonly publisher: Publisher;
   readonly log: Log;
+  /** Is given each process when it begins, with its place: 0 for the first of them, and the same for its successors. */
+  readonly onFork?: ((place: number, child: ChildProcess) => void) | undefined;
 }
 
 /** Keeps a number of working processes alive. */
@@ -33,7 +35,7 @@ const RUNS_LIMIT = 1_000;
 
 /** Forks the working processes. Each gets a fresh id; at its end its runs are given back at once. */
 export function supervise(options: SupervisorOptions): Supervisor {
-  const { processes, log } = options;
+  const { processes, log, onFork = () => undefined } = options;
   const stopping = new AbortController();
   const children = new Set<ChildProcess>();
   const failed = Promise.withResolvers<string>();
@@ -49,8 +51,9 @@ export function supervise(options: SupervisorOptions): Supervisor {
   };
 
   /** One working process, from its start to its end; gives its exit code, null if it had none. */
-  const live = async (workerId: string): Promise<number | null> => {
+  const live = async (workerId: string, place: number): Promise<number | null> => {
     const child = startChild(options, workerId);
+    onFork(place, child);
     children.add(child);
     child.on("message", (message) => hear(workerId, message));
     const end = await untilEnded(child, (error) => logNotStarted(log, workerId, error));
@@ -62,13 +65,13 @@ export function supervise(options: SupervisorOptions): Supervisor {
     return end.code;
   };
 
-  const keepAlive = async (): Promise<void> => {
+  const keepAlive = async (place: number): Promise<void> => {
     let pauseMs = 0;
     while (!stopping.signal.aborted) {
       const startedMs = performance.now();
       const workerId = newId();
       // The system may have no room for another process at this moment.
-      const code = await live(workerId).catch((error) => {
+      const code = await live(workerId, place).catch((error) => {
         logNotStarted(log, workerId, error);
         return null;
       });
@@ -78,7 +81,7 @@ export function supervise(options: SupervisorOptions): Supervisor {
       if (!stopping.signal.aborted) await pause(pauseMs, stopping.signal);
     }
   };
-  const loops = Array.from({ length: processes }, keepAlive);
+  const loops = Array.from({ length: processes }, (_, place) => keepAlive(place));
   return {
     failed: failed.promise,
     allDown: Promise.all(loops).then(() => undefined),
