@@ -2,11 +2,17 @@ import type { Check } from "@holdpoint/protocol";
 import { showId } from "@holdpoint/store";
 import type { FleetFacts, ServerFacts } from "@holdpoint/store/read";
 
+/** What the tables say of the fleet, and the catalog of them. */
+export type FleetSeen = FleetFacts & {
+  /** For how long from now the histories have partitions made for them, in milliseconds. */
+  readonly coveredForMs: number;
+};
+
 /** All that the checks are made from. */
 export interface DoctorFacts {
   readonly server: ServerFacts;
   /** Null: the schema is older than this program. */
-  readonly fleet: FleetFacts | null;
+  readonly fleet: FleetSeen | null;
   /** How far this process's clock is ahead of the database's, in milliseconds. */
   readonly apiSkewMs: number;
   /** A write went to the queue and back. */
@@ -26,6 +32,8 @@ const SWEEPER_AWAY_MS = 60_000;
 const QUEUED_LONG_MS = 30_000;
 /** So many more wake-ups than queued runs are no remainder of what was repaired. */
 const TOO_MANY_WAKE_UPS = 1_000;
+/** They are made a month ahead and more. */
+const PARTITIONS_END_MS = 7 * 86_400_000;
 const NAMED = 5;
 
 /** Judges everything that was looked at; the same facts give the same checks, in the same order. */
@@ -43,7 +51,13 @@ export function judgeDoctor(facts: DoctorFacts): readonly Check[] {
     judgeApiClock(facts),
     ...(fleet === null
       ? []
-      : [judgeWorkerClocks(fleet), judgeSweepers(fleet), judgeWorkers(fleet), judgeVersions(fleet)]),
+      : [
+          judgePartitions(fleet),
+          judgeWorkerClocks(fleet),
+          judgeSweepers(fleet),
+          judgeWorkers(fleet),
+          judgeVersions(fleet),
+        ]),
     judgeQueue(facts),
     ...(fleet === null ? [] : [judgeDrift(facts, fleet)]),
   ];
@@ -144,6 +158,18 @@ function judgeApiClock({ apiSkewMs }: DoctorFacts): Check {
   return Math.abs(apiSkewMs) < FAR_OFF_MS ? warn(name, text, todo) : fail(name, text, todo);
 }
 
+function judgePartitions({ coveredForMs }: FleetSeen): Check {
+  const name = "partitions of the history";
+  const days = Math.floor(coveredForMs / 86_400_000);
+  if (coveredForMs >= PARTITIONS_END_MS) return ok(name, `made for the next ${days} days`);
+  const text = days < 0 ? "none is made for this time" : `made for ${days} more days, and no further`;
+  return warn(
+    name,
+    `${text}: rows go to the default partitions then, which are never dropped`,
+    "Run holdpoint migrate as the owner of the tables; the sweeper's log says why it has not made them (keep-partitions).",
+  );
+}
+
 function judgeWorkerClocks({ workers }: FleetFacts): Check {
   const name = "clocks of the workers";
   const off = workers.filter(({ skewMs }) => skewMs !== null && Math.abs(skewMs) >= SKEW_MS);
@@ -185,7 +211,7 @@ function judgeWorkers({ workers, agents }: FleetFacts): Check {
 /** Runs stay with the version that they were submitted with: a version that is gone is a run that nobody takes up. */
 function judgeVersions({ agents }: FleetFacts): Check {
   const name = "versions";
-  const unserved = agents.filter(({ servedBy, live }) => servedBy === 0 && live > 0);
+  const unserved = agents.filter(({ servedBy, live }) => servedBy === 0 && (live ?? 0) > 0);
   if (unserved.length === 0) return ok(name, "every run that has not ended has a worker with its version");
   const text = list(
     unserved.map(({ name: agent, version, live, queued }) => `${agent}@${version} (${live} runs, ${queued} queued)`),

@@ -168,7 +168,7 @@ export function showCall({ atMs, attempts, ...call }: CallView): Call {
 
 function showAttempt(view: AttemptView): Call["attempts"][number] {
   return {
-    id: showId("attempt", view.id),
+    id: view.id === null ? null : showId("attempt", view.id),
     number: view.number,
     workerId: showId("worker", view.workerId),
     // A check constraint lists the outcomes.

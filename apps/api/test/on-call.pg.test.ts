@@ -18,8 +18,8 @@ async function aSentRefund() {
   await move(api.store, { runId: run.id, workerId: owner.workerId, event });
   const [call] = (await olga().listCalls({ runId: run.id })).items;
   const [attempt] = call?.attempts ?? [];
-  if (call === undefined || attempt === undefined) throw new Error("the refund was not sent");
-  return { runId: run.id, callId, attemptId, workerId: owner.workerId, call, attempt };
+  if (call === undefined || attempt === undefined || attempt.id === null) throw new Error("the refund was not sent");
+  return { runId: run.id, callId, attemptId, workerId: owner.workerId, call, attempt: { ...attempt, id: attempt.id } };
 }
 
 type Sent = Awaited<ReturnType<typeof aSentRefund>>;

@@ -50,7 +50,7 @@ const offered = async (runId: string) => {
 
 const openAttempts = async (runId: string) =>
   (await olga().listCalls({ runId })).items.flatMap(({ attempts }) =>
-    attempts.filter(({ state }) => state === "open").map(({ id }) => id),
+    attempts.flatMap(({ id, state }) => (state === "open" && id !== null ? [id] : [])),
   );
 
 const decide = async (runId: string, choice: Choice) => {

@@ -109,7 +109,7 @@ describe("a removed run", () => {
       event: { type: "EffectUnknown", nextLookUp: null, lookUpsEnd: null },
     });
     const [call] = (await olga().listCalls({ runId: run.id })).items;
-    const attempts = call?.attempts.map(({ id }) => id) ?? [];
+    const attempts = call?.attempts.flatMap(({ id }) => (id === null ? [] : [id])) ?? [];
     await olga().decideAsOperator({ runId: run.id, choice: "terminate", reason: "no use", attempts });
     await age(run.id, 31);
     await olga().maintain({ apply: true });

@@ -83,7 +83,7 @@ export const RUN_ROUTES = {
       waitingFor: name.optional().describe("A user, `role:<name>`, or the name of a service"),
       overdue: z.stringbool().optional(),
       externalRef: name.optional().describe("The runs of an effect, by any name that it has outside"),
-      operationId: name.optional().describe("The run of a call, by the id that is sent with each of its attempts"),
+      operationId: name.optional().describe("The run of an effect, by the id that is sent with each of its attempts"),
       agent: name.optional(),
       agentVersion: name.optional(),
       sessionId: SessionId.optional(),

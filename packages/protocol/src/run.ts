@@ -185,7 +185,9 @@ export const Run = z
 export type Run = z.output<typeof Run>;
 
 const Attempt = z.object({
-  id: AttemptId,
+  id: AttemptId.nullable().describe(
+    "Null for a try of a read: it is over when it is stored, and nobody has to name it",
+  ),
   number: z.number().int(),
   workerId: WorkerId,
   state: z.enum(["open", "succeeded", "failed", "happened", "did_not_happen", "superseded", "not_established"]),

@@ -1,10 +1,10 @@
 import { type Call, type Next, operatorHold } from "@holdpoint/core";
-import { failureKind, hashArgs, loadRun, newId } from "@holdpoint/store";
+import { failureKind, loadRun, newId } from "@holdpoint/store";
 import { answerOfFailure, reportWith, type ServiceAnswer } from "./call-service.ts";
 import { type Concluded, conclude } from "./conclude.ts";
 import type { Tool } from "./define-tool.ts";
 import { executeCall, type TryOutcome } from "./execute-call.ts";
-import { misfitOf } from "./judge-calls.ts";
+import { isWhole, misfitOf } from "./judge-calls.ts";
 import { nameOf } from "./log.ts";
 import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
@@ -27,11 +27,6 @@ export async function actOnCall(act: Act, next: Execute): Promise<Stored> {
 /** Whether this is the tool that the call was frozen for: what was judged, and perhaps approved, is what runs. */
 export function isFor(tool: Tool, call: Call): boolean {
   return isWhole(call) && tool.effect.kind === call.effect.kind && misfitOf(tool, call.args) === null;
-}
-
-/** Whether the stored arguments are those of the hash that was shown and approved: nobody has changed the rows. */
-function isWhole({ tool, args, argsHash }: Call): boolean {
-  return hashArgs(tool, args) === argsHash;
 }
 
 /**
@@ -70,11 +65,11 @@ async function executeRead(
   const durationMs = context.clock.monotonicMs() - startedMs;
   logTry(context, { runId, call, attempt, outcome, durationMs });
   const concluded = conclude(outcome, { call, attempt, tool, probe });
-  const finished = { attemptId: newId(), callId: call.id, number: attempt, durationMs };
-  const store = ({ body, settle, artifacts }: Concluded["spare"]): Promise<Stored> =>
+  const failed = outcome.kind === "failed" ? { errorClass: outcome.errorClass, code: outcome.code } : {};
+  const tried = { attempt, durationMs: Math.round(durationMs), ...failed };
+  const store = ({ body, artifacts }: Concluded["spare"]): Promise<Stored> =>
     run.commit({
-      steps: [body],
-      finished: [{ ...settle, ...finished, outcome: outcome.kind === "done" ? "succeeded" : "failed" }],
+      steps: [{ ...body, ...tried }],
       artifacts,
       usedApproval: body.kind === "tool_result" ? approvalId : null,
       currentStep: call.tool,

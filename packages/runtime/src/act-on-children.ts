@@ -1,4 +1,4 @@
-import { familyOf, type Next } from "@holdpoint/core";
+import { familyIn, type Next, recordOf } from "@holdpoint/core";
 import { type ChildrenStart, newId, stopChildren, tellParents } from "@holdpoint/store";
 import { isFor, refuseCall } from "./act-on-call.ts";
 import { FAN_OUT_LIMIT } from "./define-child-runs.ts";
@@ -23,7 +23,7 @@ export async function actOnChildren(act: Act, next: StartChildren): Promise<Stor
   if (tool === undefined || tool.childRuns === null || !isFor(tool, call))
     return refuseCall(act, call, "incompatible_tool");
   const asked = tool.childRuns(call.args as Parameters<typeof tool.childRuns>[0]);
-  const family = familyOf(run.view, call.id);
+  const family = familyIn(run.view, call.id);
   if (family !== null && family.total !== asked.length) return refuseCall(act, call, "incompatible_tool");
   const problem = problemOf(asked, run.view.run.ancestors.length);
   if (problem !== null) return answer(act, next, problem);
@@ -67,16 +67,11 @@ function startOf({ run }: Act, next: StartChildren, asked: readonly ChildRunRequ
     body: { kind: "children_started", callId: call.id, try: number, ordinals, total: asked.length },
     children,
     // Each time that an operator lets it go on grants as many again.
-    treeLimit: TREE_LIMIT * (1 + retriesOrdered(run.view.steps, call.id)),
+    treeLimit: TREE_LIMIT * (1 + recordOf(run.view.history, call.id).retriesOrdered),
     argsHash: call.argsHash,
     approvalId,
     policyRevision: run.view.policyRevision,
   };
-}
-
-function retriesOrdered(steps: Act["run"]["view"]["steps"], callId: string): number {
-  return steps.filter(({ body }) => body.kind === "operator" && body.choice === "retry" && body.callId === callId)
-    .length;
 }
 
 function answer({ run }: Act, { call }: StartChildren, output: string): Promise<Stored> {

@@ -3,7 +3,6 @@ import { checkMigration } from "@holdpoint/workflow";
 import type { WorkflowAgent } from "./bind-workflow.ts";
 import type { Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
-import { historyOf } from "./workflow-history.ts";
 
 const REASON_LIMIT = 1_000;
 
@@ -39,6 +38,6 @@ async function problemsOf(
   const target = context.findRunnable({ name: from.name, version });
   if (target?.kind !== "workflow") return [`the worker of version ${from.version} does not have ${version}`];
   const wholes = await run.untilStored(() => outputs.of(run.view));
-  const checked = checkMigration(from.workflow, target.workflow, historyOf(from.workflow, run.view, wholes));
+  const checked = checkMigration(from.workflow, target.workflow, run.workflowHistory(from.workflow, wholes));
   return checked.ok ? [] : checked.problems;
 }

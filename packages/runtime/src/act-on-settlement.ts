@@ -1,4 +1,13 @@
-import { bothHolds, type Call, type Hold, type JsonValue, type Next, operatorHold, pollDelayMs } from "@holdpoint/core";
+import {
+  bothHolds,
+  type Call,
+  type Hold,
+  type JsonValue,
+  type Next,
+  operatorHold,
+  pollDelayMs,
+  recordOf,
+} from "@holdpoint/core";
 import { type Artifact, failureKind } from "@holdpoint/store";
 import { passThen, reportWith, waitForService } from "./call-service.ts";
 import type { Tool } from "./define-tool.ts";
@@ -91,9 +100,7 @@ function holdUntilPoll({ run }: Act, { call, sinceMs, beside }: Poll, leastMs = 
 }
 
 function acceptedHere({ view, stepSeqAtClaim }: OwnedRun, call: Call): boolean {
-  return view.steps.some(
-    ({ seq, body }) => body.kind === "effect_pending" && body.callId === call.id && seq > stepSeqAtClaim,
-  );
+  return recordOf(view.history, call.id).acceptedSeq > stepSeqAtClaim;
 }
 
 /** Whether the other side has reported something by itself that nobody has asked about yet. */

@@ -65,9 +65,8 @@ function reasonOf({ steps }: Pick<LoadedRun, "steps">, turn: number): string | n
 /** The run's latest results, the beginnings of them. */
 function evidenceOf({ steps, calls }: Pick<LoadedRun, "steps" | "calls">): ApprovalRequest["request"]["evidence"] {
   const tools = new Map(calls.map(({ id, tool }) => [id, tool]));
-  return steps
-    .flatMap(({ body }) => (body.kind === "tool_result" ? [resultOf(body, tools)] : []))
-    .slice(-EVIDENCE_SHOWN);
+  const results = steps.flatMap(({ body }) => (body.kind === "tool_result" ? [body] : []));
+  return results.slice(-EVIDENCE_SHOWN).map((body) => resultOf(body, tools));
 }
 
 /** Whoever changed the arguments, or is to approve them, has to know that the tool would not run with them. */

@@ -1,16 +1,19 @@
+import { tracingChannel } from "node:diagnostics_channel";
 import type { JsonObject, JsonValue, Usage } from "@holdpoint/core";
 import { storable } from "@holdpoint/core";
 import {
+  AI_SDK_TELEMETRY_TRACING_CHANNEL,
   type AssistantModelMessage,
+  generateText,
   jsonSchema,
   type ModelMessage,
-  streamText,
-  type TextStreamPart,
   type ToolSet,
   tool,
 } from "ai";
 import { z } from "zod";
 import { checkConversation } from "./check-conversation.ts";
+import { UnreadReply, withoutStandIns } from "./collect-reply.ts";
+import { openDeadline } from "./deadline.ts";
 import type { Agent } from "./define-agent.ts";
 import type { Tool } from "./define-tool.ts";
 import { CUT_OFF, failed, judgeFailure, type ModelFailure, TIMED_OUT } from "./model-failure.ts";
@@ -28,9 +31,6 @@ export type ModelAnswer =
   /** The run stops or the worker has lost its lease: whatever was said so far is not kept. */
   | { readonly kind: "aborted" };
 
-/** A reply beyond this many characters of text and arguments is not read to its end. */
-const REPLY_LIMIT = 4 * 2 ** 20;
-
 /**
  * Asks the model for one step, streamed; tools are never executed here. Failures are classed by status and headers.
  *
@@ -38,57 +38,55 @@ const REPLY_LIMIT = 4 * 2 ** 20;
  */
 export async function callModel(agent: Agent, messages: ModelMessage[], stop: AbortSignal): Promise<ModelAnswer> {
   checkConversation(messages);
-  const timeout = AbortSignal.timeout(agent.modelTimeoutMs);
   const { model, calls } = readCalls(agent, messages);
-  const result = streamText({
+  const tools = toolsOf(agent);
+  const deadline = openDeadline(agent.modelTimeoutMs, stop);
+  const asked = generateText({
     model,
     instructions: agent.instructions,
     messages,
-    tools: toolSet(agent),
+    tools,
     maxRetries: 0,
-    abortSignal: AbortSignal.any([stop, timeout]),
-    // The SDK's own handler prints the request, payload and all.
-    onError: () => undefined,
+    abortSignal: deadline.signal,
+    telemetry: { isEnabled: isWatched() },
   });
   try {
-    const end = await readStream(result.fullStream, stop);
-    if (end !== null) return end;
-    const [{ messages: said }, text, usage] = await Promise.all([result.response, result.text, result.usage]);
-    const message = said.find((each): each is AssistantModelMessage => each.role === "assistant");
-    const isEmpty = calls.length === 0 && text.trim() === "";
-    if (message === undefined || isEmpty) return failed("transient", "empty_reply");
-    return {
-      kind: "reply",
-      message: storedMessage(message),
-      text: storable(text),
-      calls,
-      usage: { inputTokens: usage.inputTokens ?? 0, outputTokens: usage.outputTokens ?? 0 },
-    };
+    const reply = await deadline.race(asked);
+    return reply === null ? unanswered(stop) : judgeReply(reply, calls);
   } catch (error) {
-    return failure(error, stop);
+    if (deadline.signal.aborted) return unanswered(stop);
+    return error instanceof UnreadReply ? error.failure : judgeFailure(error);
+  } finally {
+    deadline.end();
   }
 }
 
-/** How a stream failed; null where it came to its end. */
-async function readStream(
-  stream: AsyncIterable<TextStreamPart<ToolSet>>,
-  stop: AbortSignal,
-): Promise<ModelAnswer | null> {
-  let finish: ModelAnswer | null = CUT_OFF;
-  let size = 0;
-  for await (const part of stream) {
-    if (part.type === "error") return failure(part.error, stop);
-    if (part.type === "abort") return stop.aborted ? { kind: "aborted" } : TIMED_OUT;
-    if (part.type === "finish-step") finish = judgeFinish(part);
-    size += sizeOf(part);
-    if (size > REPLY_LIMIT) return failed("caller", "reply_too_long");
-  }
-  return finish;
+const SPANS = tracingChannel(AI_SDK_TELEMETRY_TRACING_CHANNEL);
+
+/** Whether anybody takes the SDK's telemetry: it costs about a third of what the SDK does for a request, also where nobody does. */
+function isWatched(): boolean {
+  return SPANS.hasSubscribers || (globalThis.AI_SDK_TELEMETRY_INTEGRATIONS ?? []).length > 0;
 }
 
-function sizeOf(part: TextStreamPart<ToolSet>): number {
-  if (part.type === "tool-input-delta") return part.delta.length;
-  return part.type === "text-delta" || part.type === "reasoning-delta" ? part.text.length : 0;
+/** Nobody waits any longer: the run stops, or the time is up. */
+function unanswered(stop: AbortSignal): ModelAnswer {
+  return stop.aborted ? { kind: "aborted" } : TIMED_OUT;
+}
+
+function judgeReply(reply: Awaited<ReturnType<typeof generateText>>, calls: readonly RequestedCall[]): ModelAnswer {
+  const { text, usage, response } = reply;
+  const end = judgeFinish(reply);
+  if (end !== null) return end;
+  const message = response.messages.find((each): each is AssistantModelMessage => each.role === "assistant");
+  const isEmpty = calls.length === 0 && text.trim() === "";
+  if (message === undefined || isEmpty) return failed("transient", "empty_reply");
+  return {
+    kind: "reply",
+    message: storedMessage(withoutStandIns(message)),
+    text: storable(text),
+    calls,
+    usage: { inputTokens: usage.inputTokens ?? 0, outputTokens: usage.outputTokens ?? 0 },
+  };
 }
 
 function judgeFinish({
@@ -104,9 +102,15 @@ function judgeFinish({
   return isCutOff ? CUT_OFF : null;
 }
 
-function toolSet(agent: Agent): ToolSet {
-  const entries = [...agent.tools.values()].map((each) => [each.name, describeTool(each)] as const);
-  return Object.fromEntries(entries);
+/** What the SDK is told of an agent's tools, by the map that they are in: made once, not for every request. */
+const TOOL_SETS = new WeakMap<Agent["tools"], ToolSet>();
+
+function toolsOf({ tools }: Agent): ToolSet {
+  const known = TOOL_SETS.get(tools);
+  if (known !== undefined) return known;
+  const made: ToolSet = Object.fromEntries([...tools.values()].map((each) => [each.name, describeTool(each)] as const));
+  TOOL_SETS.set(tools, made);
+  return made;
 }
 
 /** Validation is the runtime's business: the SDK would answer the model itself, out of order. */
@@ -119,8 +123,4 @@ function describeTool({ description, input }: Tool): ToolSet[string] {
 /** Through JSON, so that what is kept is what can be stored, and the next request is the same after a reload. */
 function storedMessage(message: AssistantModelMessage): JsonObject {
   return storable(JSON.parse(JSON.stringify(message)) as Record<string, JsonValue>);
-}
-
-function failure(error: unknown, stop: AbortSignal): ModelAnswer {
-  return stop.aborted ? { kind: "aborted" } : judgeFailure(error);
 }

@@ -33,9 +33,35 @@ export interface ClaimGroup {
 export interface ClaimGroupOptions extends Giver {
   /** The run must show progress within this time, in milliseconds. */
   readonly progressMs: number;
+  /** Hears of each batch, for the metrics. Must not throw. */
+  readonly onClaim?: (report: ClaimReport) => void;
 }
 
-const BATCH_LIMIT = 64;
+/** One batch of wake-ups. */
+export interface ClaimReport {
+  /** Wake-ups, of which two may be for one run. */
+  readonly size: number;
+  /** Runs that are now this worker's. */
+  readonly claimed: number;
+  /** Those of them of which an owner was lost since they last got on. */
+  readonly takeovers: number;
+  /** Wake-ups that found nothing to claim. */
+  readonly missed: number;
+  /** Runs whose claim or load has failed: settled alone. */
+  readonly splitOff: number;
+  /** How long the oldest of the batch had waited, in milliseconds. */
+  readonly waitedMs: number;
+  readonly tookMs: number;
+}
+
+interface Waiting {
+  readonly runId: string;
+  readonly sinceMs: number;
+  readonly resolve: (claimed: Claimed | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const BATCH_LIMIT = 100;
 
 /**
  * Opens a group. A run that was lost twice in a row is claimed only while this process works on no other such run, so
@@ -46,14 +72,16 @@ const BATCH_LIMIT = 64;
  */
 export function openClaimGroup(options: ClaimGroupOptions): ClaimGroup {
   const { store, workerId, progressMs } = options;
-  type Waiting = { runId: string; resolve: (claimed: Claimed | null) => void; reject: (error: unknown) => void };
   type Answer = () => Promise<Claimed | null>;
   const work = openWork();
   let waiting: Waiting[] = [];
   let busy = false;
 
-  const answersFor = async (runIds: readonly string[]): Promise<Map<string, Answer>> => {
-    const results = await claimRuns(store, { runIds, workerId, progressMs, mayTakeSuspect: !work.hasSuspect() });
+  const answersFor = async (batch: readonly Waiting[]): Promise<Map<string, Answer>> => {
+    const runIds = [...new Set(batch.map(({ runId }) => runId))];
+    const results = await told(options, batch, () =>
+      claimRuns(store, { runIds, workerId, progressMs, mayTakeSuspect: !work.hasSuspect() }),
+    );
     const answers = new Map<string, Answer>();
     for (const each of results) {
       if (isUnloaded(each)) continue;
@@ -76,7 +104,7 @@ export function openClaimGroup(options: ClaimGroupOptions): ClaimGroup {
 
   const claimBatch = async (batch: readonly Waiting[]): Promise<void> => {
     try {
-      const answers = await answersFor([...new Set(batch.map(({ runId }) => runId))]);
+      const answers = await answersFor(batch);
       for (const { runId, resolve, reject } of batch) {
         const answer = answers.get(runId);
         // Of two wake-ups for one run, one gets it.
@@ -101,12 +129,41 @@ export function openClaimGroup(options: ClaimGroupOptions): ClaimGroup {
   return {
     claim: (runId) =>
       new Promise((resolve, reject) => {
-        waiting.push({ runId, resolve, reject });
+        waiting.push({ runId, sinceMs: performance.now(), resolve, reject });
         if (busy) return;
         busy = true;
-        void flush();
+        // In the next turn of the loop, so that wake-ups which came together share the first statement as well.
+        setImmediate(() => void flush());
       }),
   };
+}
+
+type Results = Awaited<ReturnType<typeof claimRuns>>;
+
+/** Claims a batch, and tells of it, also where that fails. */
+async function told(
+  { onClaim = () => undefined }: ClaimGroupOptions,
+  batch: readonly Waiting[],
+  claim: () => Promise<Results>,
+): Promise<Results> {
+  const sentMs = performance.now();
+  let results: Results | null = null;
+  try {
+    results = await claim();
+    return results;
+  } finally {
+    const runs = results?.flatMap((each) => (isUnloaded(each) ? [] : [each.run])) ?? [];
+    onClaim({
+      size: batch.length,
+      claimed: runs.length,
+      takeovers: runs.filter(({ state }) => state.takeovers > 0).length,
+      missed: results === null ? 0 : batch.length - results.length,
+      splitOff: results === null ? batch.length : results.length - runs.length,
+      // They wait in the order in which they came.
+      waitedMs: sentMs - (batch[0]?.sinceMs ?? sentMs),
+      tookMs: performance.now() - sentMs,
+    });
+  }
 }
 
 /** What this process works on: its claims, each with the epoch that makes it one of its own. */

@@ -17,6 +17,7 @@ import {
   tellParents,
   transitionOne,
 } from "@holdpoint/store";
+import type { MeterProvider } from "@opentelemetry/api";
 import { inputSchemaOf } from "./approval-request.ts";
 import { openClaimGroup } from "./claim-group.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -24,6 +25,7 @@ import type { Runnable } from "./define-agent.ts";
 import type { Task } from "./define-task.ts";
 import { keepLease, type Lease } from "./lease.ts";
 import type { Log } from "./log.ts";
+import { openWorkerMetrics, type WorkerMetrics } from "./metrics.ts";
 import { openServiceBoard } from "./service-board.ts";
 import { openStragglers } from "./stragglers.ts";
 import { progressMs, type Worked, workRun } from "./work-run.ts";
@@ -44,6 +46,8 @@ export interface WorkerOptions {
   readonly clock?: Clock;
   /** The id of this incarnation; a supervisor gives one, so that it can report the process's end. */
   readonly workerId?: string;
+  /** Where its metrics go; by default to the process's own SDK of OpenTelemetry, if it has one. */
+  readonly meterProvider?: MeterProvider;
 }
 
 /** A process that works on runs. */
@@ -85,7 +89,8 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const begunAtMs = clock.monotonicMs();
   const registration = { id: workerId, host: hostname(), pid: process.pid, agents: agents.map(refOf), slots };
   await registerWorker(store, { ...registration, leaseMs: options.leaseMs });
-  const lease = keepLease({ ...options, clock, workerId, begunAtMs });
+  const metrics = openWorkerMetrics({ provider: options.meterProvider, renewMs: options.renewMs });
+  const lease = keepLease({ ...options, clock, workerId, begunAtMs, onRenewal: metrics.onRenewal });
   const publisher = openPublisher(queue, { onError: (error) => warn(log, "queue.publisher_failed", error) });
   const draining = new AbortController();
   const drained = new AbortController();
@@ -95,9 +100,11 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     workerId,
     lease,
     publisher,
+    metrics,
     draining: draining.signal,
     drained: drained.signal,
   });
+  metrics.watchSlots({ limit: slots, used: desk.active });
   const consumer = openConsumer(queue, {
     agents: agents.map(refOf),
     concurrency: slots,
@@ -114,7 +121,8 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       return desk.active();
     },
     isHealthy: () => lease.isValid() && !consumer.health().stopped && consumer.health().sinceFetchMs < FETCH_LIMIT_MS,
-    drain: (drainMs) => drain({ consumer, publisher, draining, drained, desk, lease, store, workerId, log, drainMs }),
+    drain: (drainMs) =>
+      drain({ consumer, publisher, metrics, draining, drained, desk, lease, store, workerId, log, drainMs }),
   };
 }
 
@@ -138,18 +146,19 @@ interface DeskOptions extends Omit<WorkerOptions, "queue"> {
   readonly workerId: string;
   readonly lease: Lease;
   readonly publisher: Publisher;
+  readonly metrics: WorkerMetrics;
   readonly draining: AbortSignal;
   readonly drained: AbortSignal;
 }
 
 /** Where wake-ups become work: claim, work, and a wake-up for whoever goes on. A wake-up itself carries no authority. */
 function openDesk(options: DeskOptions): Desk {
-  const { store, agents, lease, draining } = options;
+  const { store, agents, lease, metrics, draining } = options;
   const byName = new Map(agents.map((agent) => [keyOf(agent), agent]));
   const findRunnable = (ref: AgentRef): Runnable | null => byName.get(keyOf(ref)) ?? null;
-  const group = openCommitGroup(store);
+  const group = openCommitGroup(store, { onBatch: metrics.onBatch });
   const longestMs = Math.max(...agents.map((agent) => progressMs({ agent })));
-  const claims = openClaimGroup({ ...options, progressMs: longestMs });
+  const claims = openClaimGroup({ ...options, progressMs: longestMs, onClaim: metrics.onClaim });
   const services = openServiceBoard();
   const stragglers = openStragglers();
   const working = new Set<Promise<void>>();
@@ -226,6 +235,7 @@ async function passOn({ store, publisher, workerId, log }: DeskOptions, run: Run
 async function drain(parts: {
   readonly consumer: Consumer;
   readonly publisher: Publisher;
+  readonly metrics: WorkerMetrics;
   readonly draining: AbortController;
   readonly drained: AbortController;
   readonly desk: Desk;
@@ -235,7 +245,7 @@ async function drain(parts: {
   readonly log: Log;
   readonly drainMs: number;
 }): Promise<void> {
-  const { consumer, publisher, draining, drained, desk, lease, store, workerId, log, drainMs } = parts;
+  const { consumer, publisher, metrics, draining, drained, desk, lease, store, workerId, log, drainMs } = parts;
   draining.abort(new Error("The worker is draining"));
   consumer.pause();
   const idle = desk.idle();
@@ -245,6 +255,7 @@ async function drain(parts: {
   cancelled.abort();
   drained.abort(new Error("The worker's drain time is over"));
   await idle;
+  metrics.close();
   lease.close();
   // Servers that are away keep nobody from ending: without a word from it, the worker is gone when its lease is over.
   await Promise.all([

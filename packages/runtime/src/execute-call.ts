@@ -1,6 +1,7 @@
 import type { Call, ClosedService, ErrorClass, JsonObject, JsonValue } from "@holdpoint/core";
 import { showId } from "@holdpoint/store";
 import type { Storable } from "./codec.ts";
+import { type Deadline, openDeadline } from "./deadline.ts";
 import type { LookUp, Settled, Tool, ToolContext } from "./define-tool.ts";
 import { isUnreachable, ToolError } from "./tool-error.ts";
 
@@ -54,14 +55,14 @@ export interface Try {
  */
 export async function executeCall(attempt: Try): Promise<TryOutcome> {
   const isRead = attempt.call.effect.kind === "read";
-  const deadline = AbortSignal.timeout(Math.max(1, Math.ceil(attempt.remainingMs)));
-  const signal = isRead || attempt.tool.abortable ? AbortSignal.any([attempt.stop, deadline]) : deadline;
-  const ended = execute(attempt, signal, deadline);
-  const outcome = await Promise.race([ended, untilAborted(signal)]);
+  const deadline = openDeadline(attempt.remainingMs, isRead || attempt.tool.abortable ? attempt.stop : null);
+  const ended = execute(attempt, deadline);
+  const outcome = await deadline.race(ended);
+  deadline.end();
   if (outcome !== null) return isRead && attempt.stop.aborted && outcome.kind !== "done" ? ABORTED : outcome;
   if (isRead) return attempt.stop.aborted ? ABORTED : NOT_IN_TIME;
   const afterwards = ended.then((late) => (late.kind === "done" || late.kind === "failed" ? late : null));
-  return deadline.aborted
+  return deadline.isOver()
     ? { kind: "unknown", code: TIMEOUT, trouble: UNAVAILABLE, afterwards }
     : { kind: "unknown", code: "stopped", trouble: null, afterwards };
 }
@@ -78,9 +79,9 @@ const NO_ANSWER = {
 const NOT_IN_TIME: TryOutcome = { ...NO_ANSWER, code: TIMEOUT, trouble: UNAVAILABLE };
 
 /** The tool's own end, whenever that comes; never rejects. */
-async function execute(attempt: Try, signal: AbortSignal, deadline: AbortSignal): Promise<TryOutcome> {
+async function execute(attempt: Try, deadline: Deadline): Promise<TryOutcome> {
   try {
-    const output = await attempt.tool.execute(argsOf(attempt.call), contextOf(attempt, signal));
+    const output = await attempt.tool.execute(argsOf(attempt.call), contextOf(attempt, deadline.signal));
     return { kind: "done", output, externalRef: attempt.tool.externalRef(output) };
   } catch (error) {
     const code = codeOf(error, deadline);
@@ -128,17 +129,17 @@ async function ask<Answer>(
   attempt: Try,
   question: (context: ToolContext) => Promise<Answer>,
 ): Promise<Asked<Answer | null>> {
-  const deadline = AbortSignal.timeout(attempt.call.timeoutMs);
-  const signal = AbortSignal.any([attempt.stop, deadline]);
+  const deadline = openDeadline(attempt.call.timeoutMs, attempt.stop);
   const answered = async (): Promise<Asked<Answer | null>> => {
     try {
-      return { answer: await question(contextOf(attempt, signal)), failed: false, trouble: null };
+      return { answer: await question(contextOf(attempt, deadline.signal)), failed: false, trouble: null };
     } catch (error) {
       return { answer: null, failed: true, trouble: troubleOf(error, deadline) };
     }
   };
-  const asked = await Promise.race([answered(), untilAborted(signal)]);
-  return asked ?? { answer: null, failed: true, trouble: deadline.aborted ? UNAVAILABLE : null };
+  const asked = await deadline.race(answered());
+  deadline.end();
+  return asked ?? { answer: null, failed: true, trouble: deadline.isOver() ? UNAVAILABLE : null };
 }
 
 function contextOf({ call, attempt, runId, requester, remainingMs }: Try, signal: AbortSignal): ToolContext {
@@ -157,22 +158,14 @@ function argsOf(call: Call): JsonObject {
   return call.args as JsonObject;
 }
 
-/** Resolves when the signal is aborted: a tool that ignores it does not hold the run. */
-function untilAborted(signal: AbortSignal): Promise<null> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(null);
-    else signal.addEventListener("abort", () => resolve(null), { once: true });
-  });
-}
-
-function codeOf(error: unknown, deadline: AbortSignal): string {
+function codeOf(error: unknown, deadline: Deadline): string {
   if (error instanceof ToolError) return error.code;
-  return deadline.aborted ? TIMEOUT : "unexpected_error";
+  return deadline.isOver() ? TIMEOUT : "unexpected_error";
 }
 
 /** Who says no to what was asked has answered; a tool's own mistake says nothing of the service. */
-function troubleOf(error: unknown, deadline: AbortSignal): ServiceTrouble | null {
-  if (!(error instanceof ToolError)) return deadline.aborted || isUnreachable(error) ? UNAVAILABLE : null;
+function troubleOf(error: unknown, deadline: Deadline): ServiceTrouble | null {
+  if (!(error instanceof ToolError)) return deadline.isOver() || isUnreachable(error) ? UNAVAILABLE : null;
   const { errorClass, retryAfterMs } = error;
   if (errorClass === "throttled") return { reason: "throttled", retryAfterMs };
   return errorClass === "transient" || errorClass === "unknown_outcome"

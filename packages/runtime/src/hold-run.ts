@@ -8,8 +8,10 @@ export function holdRun(
   { context, run }: Act,
   { hold, requests }: Omit<Extract<Next, { do: "hold" }>, "do">,
 ): Promise<Stored> {
-  const made = requests.map((requested) => approvalRequest(run.view, { ...requested, agent: context.agent }));
-  const subject = run.view.calls.find(({ id }) => id === hold.waitingFor.subject);
+  const { steps, calls, callById } = run.view.history.known;
+  const view = { ...run.view, steps, calls };
+  const made = requests.map((requested) => approvalRequest(view, { ...requested, agent: context.agent }));
+  const subject = callById.get(hold.waitingFor.subject ?? "");
   const writes = subject === undefined ? { requests: made } : { requests: made, currentStep: subject.tool };
   return run.move([{ type: "Held", hold }], writes, hold.waitingFor.reason);
 }

@@ -24,7 +24,7 @@ export function judgeCalls(agent: Agent, requested: readonly RequestedCall[], tu
     const name = request.tool.slice(0, NAME_LIMIT);
     const { args, verdict } = freeze(tool, request);
     const { effect, timeoutMs, retries, throttledForMs, service } = tool ?? NO_TOOL;
-    return {
+    const call = {
       id: newId(),
       turn,
       ordinal,
@@ -40,7 +40,23 @@ export function judgeCalls(agent: Agent, requested: readonly RequestedCall[], tu
       throttledForMs,
       service,
     };
+    WHOLE.add(call);
+    return call;
   });
+}
+
+/**
+ * The calls whose arguments are those of their hash: frozen here, or looked at once. A call is never changed, only read
+ * again from its row or made anew by an edit, and then it is another object: the same one needs no second look.
+ */
+const WHOLE = new WeakSet<Call>();
+
+/** Whether the stored arguments are those of the hash that was shown and approved: nobody has changed the rows. */
+export function isWhole(call: Call): boolean {
+  if (WHOLE.has(call)) return true;
+  const isSame = hashArgs(call.tool, call.args) === call.argsHash;
+  if (isSame) WHOLE.add(call);
+  return isSame;
 }
 
 function freeze(

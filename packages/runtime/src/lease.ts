@@ -34,6 +34,15 @@ export interface LeaseOptions {
   readonly log: Log;
   /** When the registration that began the lease was sent, on the monotonic clock. */
   readonly begunAtMs: number;
+  /** Hears of each renewal, for the metrics. Must not throw. */
+  readonly onRenewal?: (report: RenewalReport) => void;
+}
+
+/** One try to renew the lease. */
+export interface RenewalReport {
+  readonly confirmed: boolean;
+  /** How long ago the last confirmed one was sent, in milliseconds, now that this one's answer is here. */
+  readonly sinceMs: number;
 }
 
 /** The process stops this much before its lease is over, for what is under way at that moment. */
@@ -62,6 +71,7 @@ export function keepLease(options: LeaseOptions): Lease {
     clearTimeout(expiry);
     log.warn({ event: "lease.ended", workerId, reason }, "lease ended");
     over.abort(new Error(`The lease of this worker is over: ${reason}`));
+    for (const { stop } of watched) stop.abort(over.signal.reason);
   };
   const isValid = (): boolean => {
     if (over.signal.aborted || closed) return false;
@@ -92,12 +102,15 @@ export function keepLease(options: LeaseOptions): Lease {
   };
   const renew = async (): Promise<void> => {
     const sent = { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() };
+    const before = confirmed;
     try {
       accept(await renewLease(store, { workerId, leaseMs, wallMs: sent.wallMs }), sent);
     } catch (error) {
       // The lease that was confirmed last goes on running out; the next renewal may reach the database.
       log.warn({ event: "lease.renewal_failed", workerId, error: nameOf(error) }, "lease renewal failed");
     }
+    const sinceMs = clock.monotonicMs() - before.monotonicMs;
+    if (!closed) options.onRenewal?.({ confirmed: confirmed === sent, sinceMs });
     if (isValid()) timer = setTimeout(() => void renew(), Math.min(renewMs, retryPauseMs(sent)));
   };
   const retryPauseMs = (sent: typeof confirmed): number => (confirmed === sent ? renewMs : renewMs / 5);
@@ -111,8 +124,10 @@ export function keepLease(options: LeaseOptions): Lease {
     staysDown: () => staysDown,
     watch: (runId) => {
       const entry = { runId, stop: new AbortController() };
+      // By hand, at the end of the lease: a signal of many sources leaves something of itself with each of them.
+      if (over.signal.aborted) entry.stop.abort(over.signal.reason);
       watched.add(entry);
-      return { stop: AbortSignal.any([over.signal, entry.stop.signal]), end: () => void watched.delete(entry) };
+      return { stop: entry.stop.signal, end: () => void watched.delete(entry) };
     },
     close: () => {
       closed = true;

@@ -51,7 +51,9 @@ export function judgeFailure(error: unknown): ModelFailure {
 function codesOf(error: unknown): readonly unknown[] {
   const outer = recordOf(error);
   const data = recordOf(outer.data ?? parsed(outer.responseBody));
-  return [outer, recordOf(outer.error), data, recordOf(data.error)].flatMap(({ code, type }) => [code, type]);
+  // A stream's last event may name its error within the reply that failed.
+  const within = recordOf(recordOf(outer.response).error);
+  return [outer, recordOf(outer.error), within, data, recordOf(data.error)].flatMap(({ code, type }) => [code, type]);
 }
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {

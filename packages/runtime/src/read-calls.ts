@@ -1,7 +1,8 @@
-import type { LanguageModelV4StreamPart, LanguageModelV4ToolCall } from "@ai-sdk/provider";
+import type { LanguageModelV4ToolCall } from "@ai-sdk/provider";
 import { storableText } from "@holdpoint/core";
 import { type ModelMessage, wrapLanguageModel } from "ai";
 import { cutText } from "./codec.ts";
+import { collectReply } from "./collect-reply.ts";
 import type { Agent, Model } from "./define-agent.ts";
 import { parseArguments } from "./parse-arguments.ts";
 
@@ -51,21 +52,20 @@ export function readCalls(
     model,
     middleware: {
       specificationVersion: "v4",
-      wrapStream: async ({ doStream }) => {
-        const result = await doStream();
-        const change = new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
-          transform: (part, controller) => controller.enqueue(isOurs(part) ? read(part) : part),
-        });
-        return { ...result, stream: result.stream.pipeThrough(change) };
-      },
+      // Streamed from the provider, so that limits, a stop and what is between here and there work on it; whole for the SDK.
+      wrapGenerate: async ({ doStream, params }) =>
+        collectReply(await doStream(), {
+          signal: params.abortSignal,
+          take: (call) => (isOurs(call) ? read(call) : call),
+        }),
     },
   });
   return { model: tapped, calls };
 }
 
 /** What the provider executes itself is answered by it as well. */
-function isOurs(part: LanguageModelV4StreamPart): part is LanguageModelV4ToolCall {
-  return part.type === "tool-call" && part.providerExecuted !== true;
+function isOurs(part: LanguageModelV4ToolCall): boolean {
+  return part.providerExecuted !== true;
 }
 
 function parseCall(tools: Agent["tools"], { toolName, input }: LanguageModelV4ToolCall) {

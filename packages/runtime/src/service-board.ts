@@ -16,6 +16,8 @@ export function openServiceBoard(): ServiceBoard {
   const entries = new Map<string, { readonly trouble: TroubledService | null; readonly atMs: number }>();
   return {
     seen: (loaded, loadedAtMs) => {
+      // Asked before every step, and nearly always there is nothing.
+      if (entries.size === 0) return loaded;
       const since = [...entries].filter(([, { atMs }]) => atMs >= loadedAtMs);
       const names = new Set(since.map(([name]) => name));
       const learned = since.flatMap(([, { trouble }]) => (trouble === null ? [] : [trouble]));

@@ -1,12 +1,6 @@
-import type { JsonValue } from "@holdpoint/core";
-import {
-  type Artifact,
-  type LoadedArtifact,
-  type LoadedRun,
-  loadArtifacts,
-  NOT_KEPT,
-  type Store,
-} from "@holdpoint/store";
+import type { JsonValue, StepBody } from "@holdpoint/core";
+import { type Artifact, type LoadedArtifact, loadArtifacts, NOT_KEPT, type Store } from "@holdpoint/store";
+import type { OwnedView } from "./after-commit.ts";
 
 /** The most that one worker keeps of a run's large outputs, in bytes. */
 export const OUTPUTS_LIMIT_BYTES = 64 * 2 ** 20;
@@ -22,6 +16,8 @@ export class WholeOutputs {
   readonly #store: Store;
   readonly #whole = new Map<string, JsonValue>();
   readonly #asked = new Set<string>();
+  #stepsRead = 0;
+  #earlierRead: OwnedView["earlier"] = [];
   #leftBytes: number;
 
   constructor(store: Store, limitBytes = OUTPUTS_LIMIT_BYTES) {
@@ -30,11 +26,15 @@ export class WholeOutputs {
   }
 
   /** All that these steps refer to, as far as it is there; nothing is loaded twice. */
-  async of({ steps, earlier }: Pick<LoadedRun, "steps" | "earlier">): Promise<Wholes> {
-    const hashes = new Set([...earlier.flat(), ...steps].flatMap(({ body }) => hashOf(body)));
+  async of({ history, earlier }: Pick<OwnedView, "history" | "earlier">): Promise<Wholes> {
+    const { steps } = history.known;
+    const stepsRead = steps.length;
+    const unread = [...(earlier === this.#earlierRead ? [] : earlier.flat()), ...steps.slice(this.#stepsRead)];
+    const hashes = new Set(unread.flatMap(({ body }) => hashOf(body)));
     const missing = [...hashes].filter((hash) => !this.#asked.has(hash));
-    if (missing.length === 0) return this.#whole;
-    const loaded = await loadArtifacts(this.#store, { hashes: missing, limitBytes: this.#leftBytes });
+    const loaded =
+      missing.length === 0 ? [] : await loadArtifacts(this.#store, { hashes: missing, limitBytes: this.#leftBytes });
+    [this.#stepsRead, this.#earlierRead] = [stepsRead, earlier];
     for (const hash of missing) this.#asked.add(hash);
     for (const artifact of loaded.filter(isThere)) {
       this.#whole.set(artifact.sha256, outputIn(artifact));
@@ -44,7 +44,7 @@ export class WholeOutputs {
   }
 }
 
-function hashOf(body: LoadedRun["steps"][number]["body"]): readonly string[] {
+function hashOf(body: StepBody): readonly string[] {
   if (body.kind !== "tool_result" || body.artifact === undefined || body.artifact === NOT_KEPT) return [];
   return [body.artifact];
 }

@@ -3,7 +3,7 @@ import { findOwnedBy, newId, registerWorker, requestCancel, type Store } from "@
 import { scriptedModel } from "@holdpoint/testkit";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type ClaimGroup, type ClaimGroupOptions, openClaimGroup } from "../src/claim-group.ts";
+import { type ClaimGroup, type ClaimGroupOptions, type ClaimReport, openClaimGroup } from "../src/claim-group.ts";
 import { defineAgent } from "../src/index.ts";
 import { brokenConnection, faultyStore, type Sending } from "./faulty-store.ts";
 import { ALICE, type Fleet, openFleet } from "./fleet.ts";
@@ -80,10 +80,9 @@ function unreadable(runId: string, meet = ({ send }: Sending) => send()): Store 
   });
 }
 
-/** Claims in one statement: the first to come is alone in its own. */
-async function together(group: ClaimGroup, runIds: readonly string[]) {
-  const [, ...claims] = await Promise.allSettled([newId(), ...runIds].map((id) => group.claim(id)));
-  return claims;
+/** Claims in one statement. */
+function together(group: ClaimGroup, runIds: readonly string[]) {
+  return Promise.allSettled(runIds.map((id) => group.claim(id)));
 }
 
 test("wake-ups that come together are claimed together, and two for one run give it once", async () => {
@@ -118,10 +117,30 @@ test("a claim that the database refuses fails by itself, and takes no other alon
   expect((await group.claim(second ?? ""))?.loaded.run.id).toBe(second);
 });
 
+describe("what is told of a batch", () => {
+  test("is what it has claimed, what it found nobody to claim for, what was lost before, and what failed", async () => {
+    const [first = "", second = ""] = await submitted(2);
+    await fleet.store.pool.query("update holdpoint.runs set takeovers = 1 where id = $1", [second]);
+    const told: ClaimReport[] = [];
+    const group = await openGroup({ onClaim: (report) => told.push(report) });
+    const wakeUps = [first, first, second, newId(), "not an id"];
+    await Promise.allSettled(wakeUps.map((id) => group.claim(id)));
+    expect(told).toEqual([
+      {
+        ...{ size: 5, claimed: 2, takeovers: 1, missed: 2, splitOff: 1 },
+        waitedMs: expect.any(Number),
+        tookMs: expect.any(Number),
+      },
+    ]);
+    expect(told[0]?.tookMs).toBeGreaterThan(0);
+    expect(told[0]?.waitedMs).toBeGreaterThanOrEqual(0);
+  });
+});
+
 describe("when the claim's answer is lost", () => {
   test("what it has taken is found by its rows, and worked on", async () => {
     const runIds = await submitted(2);
-    const group = await openGroup({ store: losingAnswers(2) });
+    const group = await openGroup({ store: losingAnswers(1) });
     const claims = await together(group, runIds);
     const running = runIds.map((id) => ({ value: { loaded: { run: { id, state: { status: "running" } } } } }));
     expect(claims).toMatchObject(running);
@@ -172,7 +191,7 @@ describe("when the claim's answer is lost", () => {
   test("a suspect among them counts as one", async () => {
     const runIds = await submitted(2);
     await suspect(runIds);
-    const group = await openGroup({ store: losingAnswers(2) });
+    const group = await openGroup({ store: losingAnswers(1) });
     const [first, second] = await together(group, runIds);
     expect(first).toMatchObject({ status: "fulfilled", value: { loaded: { run: { id: runIds[0] } } } });
     expect(second?.status).toBe("rejected");
@@ -200,7 +219,7 @@ describe("a run that cannot be read", () => {
     const workerId = newId();
     let tries = 0;
     const store = unreadable(bad, async ({ verb, send }) => {
-      if (verb !== "transition") return send();
+      if (verb !== "transition_waiting") return send();
       tries += 1;
       if (tries === 1) throw brokenConnection();
       if (tries === 2) await requestCancel(fleet.store, { runId: bad, actor: ALICE, reason: null });

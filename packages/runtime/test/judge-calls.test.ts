@@ -1,10 +1,10 @@
-import type { JsonObject } from "@holdpoint/core";
+import type { Call, JsonObject, JsonValue } from "@holdpoint/core";
 import { hashArgs, type LoadedRun } from "@holdpoint/store";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { approvalRequest } from "../src/approval-request.ts";
 import { defineTool, type StorableObject, type ToolContext, type ToolRule } from "../src/index.ts";
-import { judgeCalls, misfitOf } from "../src/judge-calls.ts";
+import { isWhole, judgeCalls, misfitOf } from "../src/judge-calls.ts";
 import type { RequestedCall } from "../src/read-calls.ts";
 import { anAgent } from "./parts.ts";
 
@@ -266,6 +266,40 @@ describe("defineTool, its rules", () => {
     ["two rules of one name", [ASKS_ALWAYS[0], ASKS_ALWAYS[0]] as ToolRule[], /two of its rules have one name/],
   ] as const)("do not ask for %s", (_what, rules, message) => {
     expect(() => refund(rules)).toThrow(message);
+  });
+});
+
+describe("isWhole", () => {
+  test("takes a call as it was frozen, or loaded again, and none whose row was changed", () => {
+    const [call] = judge([request({ order: "4411", amount: "1.00" })]);
+    if (call === undefined) throw new Error("no call was judged");
+    const loaded = JSON.parse(JSON.stringify(call));
+    expect([call, loaded, loaded].map(isWhole)).toEqual([true, true, true]);
+    const changed = [
+      { ...call, args: { order: "4411", amount: "100.00" } },
+      { ...call, tool: "send_money" },
+      { ...call, argsHash: hashArgs("send_refund", {}) },
+    ];
+    expect([...changed, ...changed].map(isWhole)).toEqual(Array(6).fill(false));
+  });
+
+  test("hashes the arguments of one call once, however often it is looked at", () => {
+    const [call] = judge([request({ order: "4411", amount: "1.00" })]);
+    if (call === undefined) throw new Error("no call was judged");
+    let hashed = 0;
+    const counted = (order: JsonValue): Call => ({
+      ...call,
+      args: {
+        get order() {
+          hashed += 1;
+          return order;
+        },
+        amount: "1.00",
+      },
+    });
+    const [same, other] = [counted("4411"), counted("4412")];
+    expect([same, same, same, other, other].map(isWhole)).toEqual([true, true, true, false, false]);
+    expect(hashed).toBe(3);
   });
 });
 

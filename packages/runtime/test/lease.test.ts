@@ -1,7 +1,7 @@
 import type { Renewal, Store } from "@holdpoint/store";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { keepLease } from "../src/lease.ts";
+import { keepLease, type RenewalReport } from "../src/lease.ts";
 
 const LEASE_MS = 9_000;
 const RENEW_MS = 3_000;
@@ -11,6 +11,7 @@ function aLease() {
   let monotonicMs = 0;
   let wallMs = 1_000_000;
   const asked: PromiseWithResolvers<Renewal>[] = [];
+  const told: RenewalReport[] = [];
   const query = async () => {
     const answer = Promise.withResolvers<Renewal>();
     asked.push(answer);
@@ -27,10 +28,12 @@ function aLease() {
     clock: { monotonicMs: () => monotonicMs, wallMs: () => wallMs },
     log: pino({ level: "silent" }),
     begunAtMs: 0,
+    onRenewal: (report) => told.push(report),
   });
   return {
     lease,
     asked,
+    told,
     /** Time passes, and timers fire. */
     pass: async (ms: number) => {
       // In steps, so that a timer sees the clock of its own moment.
@@ -121,6 +124,25 @@ describe("keepLease", () => {
     expect(watch.stop.aborted).toBe(true);
     await answer(RENEWED);
     expect(lease.isValid()).toBe(false);
+  });
+
+  test("tells of each renewal how long ago the last confirmed one was sent; of none that its end has overtaken", async () => {
+    const { lease, told, pass, answer } = aLease();
+    await pass(RENEW_MS);
+    await answer(RENEWED);
+    await pass(RENEW_MS);
+    await answer(new Error("away"));
+    await pass(RENEW_MS / 5 + 100);
+    await answer(RENEWED);
+    expect(told).toEqual([
+      { confirmed: true, sinceMs: RENEW_MS },
+      { confirmed: false, sinceMs: RENEW_MS },
+      { confirmed: true, sinceMs: RENEW_MS * 1.2 + 100 },
+    ]);
+    await pass(RENEW_MS);
+    lease.close();
+    await answer(RENEWED);
+    expect(told).toHaveLength(3);
   });
 
   test("counts from before the renewal was sent, not from its answer", async () => {

@@ -1,4 +1,5 @@
 import { listServices } from "@holdpoint/store";
+import { listCalls } from "@holdpoint/store/read";
 import { moveClock, waitFor } from "@holdpoint/testkit";
 import { APICallError } from "ai";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -62,8 +63,9 @@ describe("calls that fail", () => {
       "model_reply",
     ]);
     expect(new Set(find.executed).size).toBe(1);
-    expect(await fleet.rows("attempts", run.id, "number")).toMatchObject([
-      { number: 1, outcome: "failed", error_code: "card_closed" },
+    const { items } = await listCalls(fleet.store, run.id, { limit: 1, after: null });
+    expect(items[0]?.attempts).toMatchObject([
+      { number: 1, outcome: "failed", errorCode: "card_closed" },
       { number: 2, outcome: "failed" },
       { number: 3, outcome: "succeeded" },
     ]);

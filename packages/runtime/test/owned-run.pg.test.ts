@@ -67,7 +67,7 @@ test("a loop whose answer was lost does not adopt the claim that its own process
   const lossy = losing(store, async () => {
     second = new OwnedRun({ ...options, store }, await claimed());
   });
-  const old = new OwnedRun({ ...options, store: lossy }, first);
+  const old = new OwnedRun({ ...options, store: lossy, group: openCommitGroup(lossy) }, first);
   expect(await old.move([{ type: "Released", retryAt: null }])).toMatchObject({ result: "given" });
 
   const [judged] = judgeCalls(AGENT, [{ toolCallId: "t1", tool: "pay", input: {}, problem: null }], 1);
