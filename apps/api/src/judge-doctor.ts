@@ -2,17 +2,11 @@ import type { Check } from "@holdpoint/protocol";
 import { showId } from "@holdpoint/store";
 import type { FleetFacts, ServerFacts } from "@holdpoint/store/read";
 
-/** What the tables say of the fleet, and the catalog of them. */
-export type FleetSeen = FleetFacts & {
-  /** For how long from now the histories have partitions made for them, in milliseconds. */
-  readonly coveredForMs: number;
-};
-
 /** All that the checks are made from. */
 export interface DoctorFacts {
   readonly server: ServerFacts;
   /** Null: the schema is older than this program. */
-  readonly fleet: FleetSeen | null;
+  readonly fleet: FleetFacts | null;
   /** How far this process's clock is ahead of the database's, in milliseconds. */
   readonly apiSkewMs: number;
   /** A write went to the queue and back. */
@@ -32,8 +26,6 @@ const SWEEPER_AWAY_MS = 60_000;
 const QUEUED_LONG_MS = 30_000;
 /** So many more wake-ups than queued runs are no remainder of what was repaired. */
 const TOO_MANY_WAKE_UPS = 1_000;
-/** They are made a month ahead and more. */
-const PARTITIONS_END_MS = 7 * 86_400_000;
 const NAMED = 5;
 
 /** Judges everything that was looked at; the same facts give the same checks, in the same order. */
@@ -51,13 +43,7 @@ export function judgeDoctor(facts: DoctorFacts): readonly Check[] {
     judgeApiClock(facts),
     ...(fleet === null
       ? []
-      : [
-          judgePartitions(fleet),
-          judgeWorkerClocks(fleet),
-          judgeSweepers(fleet),
-          judgeWorkers(fleet),
-          judgeVersions(fleet),
-        ]),
+      : [judgeWorkerClocks(fleet), judgeSweepers(fleet), judgeWorkers(fleet), judgeVersions(fleet)]),
     judgeQueue(facts),
     ...(fleet === null ? [] : [judgeDrift(facts, fleet)]),
   ];
@@ -156,18 +142,6 @@ function judgeApiClock({ apiSkewMs }: DoctorFacts): Check {
   if (Math.abs(apiSkewMs) < SKEW_MS) return ok(name, text);
   const todo = "Set the clocks of both machines by NTP. Runs go by the database's clock; signed reports by the api's.";
   return Math.abs(apiSkewMs) < FAR_OFF_MS ? warn(name, text, todo) : fail(name, text, todo);
-}
-
-function judgePartitions({ coveredForMs }: FleetSeen): Check {
-  const name = "partitions of the history";
-  const days = Math.floor(coveredForMs / 86_400_000);
-  if (coveredForMs >= PARTITIONS_END_MS) return ok(name, `made for the next ${days} days`);
-  const text = days < 0 ? "none is made for this time" : `made for ${days} more days, and no further`;
-  return warn(
-    name,
-    `${text}: rows go to the default partitions then, which are never dropped`,
-    "Run holdpoint migrate as the owner of the tables; the sweeper's log says why it has not made them (keep-partitions).",
-  );
 }
 
 function judgeWorkerClocks({ workers }: FleetFacts): Check {

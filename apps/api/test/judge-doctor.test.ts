@@ -1,6 +1,6 @@
 import type { FleetFacts, ServerFacts } from "@holdpoint/store/read";
 import { describe, expect, test } from "vitest";
-import { type DoctorFacts, type FleetSeen, judgeDoctor, worstOf } from "../src/judge-doctor.ts";
+import { type DoctorFacts, judgeDoctor, worstOf } from "../src/judge-doctor.ts";
 
 const SERVER: ServerFacts = {
   version: "17.2",
@@ -36,16 +36,15 @@ const AGENT: FleetFacts["agents"][number] = {
   oldestQueuedMs: null,
   live: null,
 };
-const FLEET: FleetSeen = {
+const FLEET: FleetFacts = {
   watch: { seenBy: "sweeper-1", seenAgoMs: 900, sinceAgoMs: 3_600_000 },
   workers: [WORKER],
   agents: [AGENT],
-  coveredForMs: 31 * 86_400_000,
 };
 
 interface Changes {
   readonly server?: Partial<ServerFacts>;
-  readonly fleet?: Partial<FleetSeen> | null;
+  readonly fleet?: Partial<FleetFacts> | null;
   readonly rest?: Partial<Omit<DoctorFacts, "server" | "fleet">>;
 }
 
@@ -70,7 +69,7 @@ test("a healthy fleet has nothing that is marked, and every check says what it s
   const checks = judge({});
   expect(found({})).toEqual([]);
   expect(worstOf(checks)).toBe("ok");
-  expect(checks).toHaveLength(16);
+  expect(checks).toHaveLength(15);
   for (const { text, todo } of checks) expect([text === "", todo]).toEqual([false, null]);
 });
 
@@ -110,18 +109,6 @@ describe("the database", () => {
 
   test("whose schema is older is told without what its tables would say", () => {
     expect(judge({ server: { migratedTo: 4 }, fleet: null }).map(({ name }) => name)).not.toContain("workers");
-  });
-});
-
-describe("the partitions of the history", () => {
-  const DAY_MS = 86_400_000;
-
-  test("that end within a week are marked, and so is that there are none", () => {
-    const at = (days: number) =>
-      found({ fleet: { coveredForMs: days * DAY_MS } }).map(([, result, text]) => [result, text]);
-    expect(at(7)).toEqual([]);
-    expect(at(6.5)).toEqual([["warn", expect.stringContaining("made for 6 more days")]]);
-    expect(at(-20)).toEqual([["warn", expect.stringContaining("none is made for this time")]]);
   });
 });
 

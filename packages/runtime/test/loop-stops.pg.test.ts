@@ -12,6 +12,7 @@ import {
   resumeRun,
   submitRun,
 } from "@holdpoint/store";
+import { listCalls } from "@holdpoint/store/read";
 import { waitFor } from "@holdpoint/testkit";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ToolError } from "../src/index.ts";
@@ -204,7 +205,8 @@ describe("a drain", () => {
     await fleet.start(agent);
     const ended = await fleet.untilStatus(id, "completed");
     expect(ended.state.takeovers).toBe(0);
-    expect(await fleet.rows("attempts", id)).toMatchObject([{ number: 1, outcome: "succeeded" }]);
+    const { items } = await listCalls(fleet.store, id, { limit: 1, after: null });
+    expect(items[0]?.attempts).toMatchObject([{ number: 1, outcome: "succeeded" }]);
     const events = (await fleet.rows("transitions", id, "seq")).map(({ event }) => event);
     expect(events).toEqual(["Submitted", "Claimed", "Released", "Claimed", "Ended"]);
     const { rows } = await fleet.store.pool.query("select gone_reason from holdpoint.workers where id = $1", [

@@ -85,8 +85,6 @@ export type { Memory } from "./memories.ts";
 export { deleteMemory, findMemory, putMemory } from "./memories.ts";
 export type { MigrationRequest, VersionUnknown } from "./migrate-run.ts";
 export { requestMigration } from "./migrate-run.ts";
-export type { PartitionPlan, PartitionsKept } from "./partitions.ts";
-export { keepPartitions, planPartitions } from "./partitions.ts";
 export type { CallbackResult, ProviderCallback } from "./record-callback.ts";
 export { recordCallback } from "./record-callback.ts";
 export type { SaidFact } from "./record-fact.ts";

@@ -275,9 +275,9 @@ export const LOADED = `
       (select min(f.started_at) from holdpoint.attempts f where f.run_id = a.run_id and f.call_id = a.call_id))
     order by a.id), '[]')
    from holdpoint.attempts a where a.run_id = r.id and a.ended_at is null) end as attempts,
-  case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg((to_jsonb(p) - 'request') || jsonb_build_object('rights_lost', ${RIGHTS_LOST})
+  (select coalesce(jsonb_agg((to_jsonb(p) - 'request') || jsonb_build_object('rights_lost', ${RIGHTS_LOST})
       order by p.hold_seq, p.id), '[]')
-   from holdpoint.approvals p where p.run_id = r.id) end as approvals,
+   from holdpoint.approvals p where p.run_id = r.id) as approvals,
   case when r.step_seq = 0 then '[]'::jsonb else ${childrenOf("k.parent = r.id")} end as children,
   case when r.retry_of is null then '[]'::jsonb else
     (select coalesce(jsonb_agg(e.steps order by e.id), '[]') from (

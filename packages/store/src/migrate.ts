@@ -3,7 +3,6 @@ import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
-import { makePartitions } from "./partitions.ts";
 
 const FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
 
@@ -11,11 +10,10 @@ const FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
 const LOCK = 4_846_513_709;
 
 /**
- * Brings the schema `holdpoint` up to date, and makes the histories' partitions for this time and the next. Safe when
- * several processes start at once: one applies what is missing, the others wait for it and find nothing to do.
+ * Brings the schema `holdpoint` up to date. Safe when several processes start at once: one applies what is missing, the
+ * others wait for it and find nothing to do.
  *
  * @throws when the server cannot be reached, is older than 15, or a migration fails (then nothing of it is kept).
- *   When a history is locked for long: then all is up to date but for its partitions.
  */
 export async function migrate({ url }: { readonly url: string }): Promise<void> {
   const client = new pg.Client({ connectionString: url, application_name: "holdpoint migrate" });
@@ -28,7 +26,6 @@ export async function migrate({ url }: { readonly url: string }): Promise<void> 
       // The migrator's parameter type names a database; a transaction has all that it uses.
       await applyMigrations(tx as never, { migrationsFolder: FOLDER, migrationsSchema: "holdpoint" });
     });
-    await makePartitions(client);
   } finally {
     await client.end();
   }

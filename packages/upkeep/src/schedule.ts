@@ -1,7 +1,6 @@
 import type { PlannedSweep, Sweep } from "./sweep.ts";
 import { fireSchedules } from "./sweeps/fire-schedules.ts";
 import { judgeSilentRuns } from "./sweeps/judge-liveness.ts";
-import { keepHistoryPartitions } from "./sweeps/keep-partitions.ts";
 import { passDeadlines } from "./sweeps/pass-deadlines.ts";
 import { recoverForsaken } from "./sweeps/recover-forsaken.ts";
 import { recoverWedged } from "./sweeps/recover-wedged.ts";
@@ -50,12 +49,7 @@ export const WATCHING: Sweep = watchLeases;
 export const WAKING: readonly Sweep[] = [wakeLookUps, repairWakeUps];
 
 /** The sweeps that remove what nobody needs any more, and make room for what comes: nobody waits for them. */
-export const TIDYING: readonly Sweep[] = [
-  removeLeftoversOfRuns,
-  removePastRecords,
-  removeExpired,
-  keepHistoryPartitions,
-];
+export const TIDYING: readonly Sweep[] = [removeLeftoversOfRuns, removePastRecords, removeExpired];
 
 /** What maintenance looks for, in the order in which it is done: removed is what nothing is to be done about any more. */
 export const MAINTENANCE: readonly PlannedSweep[] = [
@@ -64,5 +58,4 @@ export const MAINTENANCE: readonly PlannedSweep[] = [
   removeLeftoversOfRuns,
   removePastRecords,
   removeExpired,
-  keepHistoryPartitions,
 ];

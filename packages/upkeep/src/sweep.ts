@@ -44,16 +44,7 @@ export interface Action {
 
 /** Something beside a run: by its id, an artifact by its content, an agent as name@version, a schedule by its name. */
 export interface Subject {
-  readonly kind:
-    | "agent"
-    | "approval"
-    | "artifact"
-    | "memory"
-    | "partition"
-    | "schedule"
-    | "session"
-    | "slot"
-    | "tombstone";
+  readonly kind: "agent" | "approval" | "artifact" | "memory" | "schedule" | "session" | "slot" | "tombstone";
   readonly id: string;
 }
 

@@ -71,7 +71,6 @@ function growing(carried: Carried, most: number): readonly string[] {
     const table = node["Relation Name"] ?? node["Index Name"] ?? "";
     const looked = rowsLookedAt(node);
     const name = `${node["Node Type"]} of ${table} ${node["Index Name"] ?? ""} in ${carried.text.slice(0, 80)}: ${looked} rows`;
-    // A partition for times to come has nothing to look at, and no index is worth it there.
     if (GROWING.test(table) && node["Node Type"].includes("Seq Scan") && looked > 0) return [name];
     return looked > most && !CATALOG.test(table) ? [name] : [];
   });

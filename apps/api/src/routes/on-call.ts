@@ -9,7 +9,6 @@ import {
   takeOverRun,
 } from "@holdpoint/store";
 import {
-  findCoveredFor,
   findEvidence,
   findFleetFacts,
   findServerFacts,
@@ -122,7 +121,7 @@ async function factsOf({ store, publisher }: HandlerDeps): Promise<DoctorFacts> 
   const server = await findServerFacts(store);
   const apiMs = (sentMs + Date.now()) / 2;
   const isMigrated = server.migratedTo !== null && server.migratedTo >= server.newestMigration;
-  const fleet = isMigrated ? { ...(await findFleetFacts(store)), coveredForMs: await findCoveredFor(store) } : null;
+  const fleet = isMigrated ? await findFleetFacts(store) : null;
   const queued = (fleet?.agents ?? []).filter(({ queued: count }) => count > 0).slice(0, MOST_QUEUES);
   const [queueWorks, ...waiting] = await Promise.all([
     publisher.check(),

@@ -1,6 +1,5 @@
 // The store's reads. They come with a query builder, whose import is slow: what works on runs takes only the verbs.
 
-export { findCoveredFor } from "../partitions.ts";
 export type { ApprovalHistory, EqualCall, OtherRequest } from "./approval-history.ts";
 export { findApprovalHistory } from "./approval-history.ts";
 export type { ApprovalFilter, ApprovalView, DecisionView } from "./approvals.ts";
