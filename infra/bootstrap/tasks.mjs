@@ -13,6 +13,10 @@ export const CHECKS = ["format", "lint", "types", "layers", "dead", "test"];
 
 /** @type {Readonly<Record<string, Task>>} */
 export const TASKS = {
+  bench: {
+    summary: "what the product costs, each figure beside its ceiling",
+    command: (args) => ["test/bench/main.ts", ...args],
+  },
   demo: {
     summary: "the story of one refund, on real processes",
     command: (args) => ["apps/dev/src/demo.ts", ...args],
