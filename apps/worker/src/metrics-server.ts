@@ -40,6 +40,10 @@ export async function openMetricsServer({ host, port }: MetricsPlace, log: Log):
     });
   });
   await listen(server, { host, port });
+  // No connection that cannot be taken may end the worker.
+  server.on("error", ({ name, message }) =>
+    log.warn({ event: "metrics.failed", error: name, message }, "metrics failed"),
+  );
   const taken = (server.address() as AddressInfo).port; // a TCP server's address
   log.info({ event: "metrics.listening", host, port: taken }, "metrics listening");
   return {

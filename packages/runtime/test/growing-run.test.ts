@@ -123,7 +123,7 @@ describe("a conversation", () => {
   });
 });
 
-test("the results of calls are decoded once, and given away in a list of one's own", () => {
+test("the results of calls are given away as one's own: nobody else sees what is done to them", () => {
   const completed = openCompletedCalls();
   const calls = [aCall({ id: "a" }), aCall({ id: "b", tool: "pay" })];
   const first = append(NO_HISTORY, [aReply(calls), aResult("a", { n: 1 }), aResult("nobody")], calls);
@@ -131,7 +131,9 @@ test("the results of calls are decoded once, and given away in a list of one's o
   expect(before).toEqual([{ tool: "find_order", result: "succeeded", output: { n: 1 } }]);
   const after = completed.of(append(first, [aResult("b")]));
   expect(after.map(({ tool }) => tool)).toEqual(["find_order", "pay"]);
-  expect(after[0]?.output).toBe(before[0]?.output);
+  Object.assign(before[0]?.output ?? {}, { n: 2 });
+  expect(completed.of(first)[0]?.output).toEqual({ n: 1 });
+  expect(after[0]?.output).toEqual({ n: 1 });
   expect(before).toHaveLength(1);
 });
 

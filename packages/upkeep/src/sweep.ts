@@ -77,7 +77,7 @@ export function roundSweep(name: string, plan: (context: SweepContext, look: Loo
   return {
     name,
     plan: (context) => plan(context, everything),
-    run: async (context) => (await plan(context, (look) => goRound({ ...context, name }, look))).carryOut(),
+    run: (context) => goRound({ ...context, name }, async (look) => (await plan(context, look)).carryOut()),
   };
 }
 
@@ -95,16 +95,6 @@ export function movingSweep<Candidate extends { readonly run: Run }>(
   { find, move }: MovingSweep<SweepContext, Candidate>,
 ): PlannedSweep {
   return plannedSweep(name, async (context) => planMoves(name, { context, candidates: await find(context), move }));
-}
-
-/** The same where the candidates are found by going through what is stored. */
-export function movingRound<Candidate extends { readonly run: Run }>(
-  name: string,
-  { find, move }: MovingSweep<SweepContext & { readonly look: Look }, Candidate>,
-): PlannedSweep {
-  return roundSweep(name, async (context, look) =>
-    planMoves(name, { context, candidates: await find({ ...context, look }), move }),
-  );
 }
 
 function planMoves<Candidate extends { readonly run: Run }>(

@@ -12,17 +12,18 @@ const NAME = "judge-liveness";
  */
 export const judgeSilentRuns: Sweep = {
   name: NAME,
-  run: async ({ store, graceMs, limit }) => {
-    const silent = await findSilent(store, { graceMs, limit });
-    const waiting = await goRound({ store, name: NAME }, (part) => findWaiting(store, { graceMs, part }));
-    await forgetVerdicts(store, waiting.over);
-    const records = [...new Map([...silent, ...waiting.found].map((run) => [run.runId, run])).values()].map((run) =>
-      recordOf(run, graceMs),
-    );
-    const changed = await recordVerdicts(store, records);
-    // Runs that are only looked at again are no news.
-    return { found: changed.length, moved: changed.length, errors: [] };
-  },
+  run: ({ store, graceMs, limit }) =>
+    goRound({ store, name: NAME }, async (look) => {
+      const silent = await findSilent(store, { graceMs, limit });
+      const waiting = await look((part) => findWaiting(store, { graceMs, part }));
+      await forgetVerdicts(store, waiting.over);
+      const records = [...new Map([...silent, ...waiting.found].map((run) => [run.runId, run])).values()].map((run) =>
+        recordOf(run, graceMs),
+      );
+      const changed = await recordVerdicts(store, records);
+      // Runs that are only looked at again are no news.
+      return { found: changed.length, moved: changed.length, errors: [] };
+    }),
 };
 
 function recordOf({ runId, version, evidence, shown, nowMs, watchedSinceMs }: SilentRun, graceMs: number) {

@@ -1,9 +1,9 @@
 import { findMissedByCascade } from "@holdpoint/store";
-import { movingRound } from "../sweep.ts";
+import { movingSweep } from "../sweep.ts";
 
-/** Children of a run that is being stopped, which its cascade has missed. */
-export const repairCascade = movingRound("repair-cascade", {
-  find: async ({ store, limit, look }) => (await look((part) => findMissedByCascade(store, { limit, part }))).found,
+/** Children of a run that is being stopped, which its cascade has missed: few runs are being stopped, and none may wait. */
+export const repairCascade = movingSweep("repair-cascade", {
+  find: async ({ store, limit }) => (await findMissedByCascade(store, { limit, part: "everything" })).found,
   move: ({ run }) => ({
     run,
     events: [{ type: "CancelRequested", reason: "parent_cancelled" }],

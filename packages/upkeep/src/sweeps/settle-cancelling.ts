@@ -1,8 +1,8 @@
 import { findIdleCancelling } from "@holdpoint/store";
-import { movingRound } from "../sweep.ts";
+import { movingSweep } from "../sweep.ts";
 
 /** Runs that are being stopped although nothing of them is open any more: they have stopped. */
-export const settleCancelling = movingRound("settle-cancelling", {
-  find: async ({ store, limit, look }) => (await look((part) => findIdleCancelling(store, { limit, part }))).found,
+export const settleCancelling = movingSweep("settle-cancelling", {
+  find: async ({ store, limit }) => (await findIdleCancelling(store, { limit, part: "everything" })).found,
   move: ({ run }) => ({ run, events: [{ type: "OwnerGone", reason: "nothing_pending" }], reason: "nothing_pending" }),
 });
