@@ -1,12 +1,13 @@
-import { backoffMs, endWithReply, type Next, type StepBody } from "@holdpoint/core";
+import { backoffMs, endWithReply, type Next, type Outcome, type StepBody } from "@holdpoint/core";
 import { callModel, type ModelAnswer } from "./call-model.ts";
 import { answerOfFailure, reportWith } from "./call-service.ts";
 import { modelAgent } from "./define-agent.ts";
-import { endWith } from "./end-run.ts";
+import { endWith, type RunEnd } from "./end-run.ts";
 import type { ServiceTrouble } from "./execute-call.ts";
 import { instructionsFor } from "./instructions.ts";
 import { judgeCalls } from "./judge-calls.ts";
-import type { Stored } from "./owned-run.ts";
+import { nameOf } from "./log.ts";
+import { mayPass, type Stored } from "./owned-run.ts";
 import type { Act } from "./run-context.ts";
 
 const MODEL_BACKOFF = { firstMs: 1_000, capMs: 60_000 };
@@ -48,20 +49,43 @@ export async function actOnModel(act: Act, { turn, service }: Pick<CallModel, "t
   };
   const messages =
     answer.text.trim() === "" ? [] : [{ role: "assistant" as const, author: agent.name, text: answer.text }];
+  const { stepSeq } = run.view.run;
   const ended = calls.length > 0 ? null : endWithReply(run.planInput(), outcome);
   return reportWith(act, { service: agent.modelService, answer: "well" }, async () => {
     if (ended !== null) {
-      const brought = agent.result(answer.text, run.completedCalls());
-      const stored = await endWith(act, {
-        outcome: ended.outcome,
-        brought,
-        last: { steps: [reply], messages, currentStep },
-      });
-      // Something has come in between: the reply is stored, and what follows is planned anew.
-      if (stored.result !== "changed") return stored;
+      const stored = await tryToEnd(act, ended.outcome, { steps: [reply], messages, currentStep });
+      if (stored !== null && stored.result !== "changed") return stored;
+      // A step has come in between: the reply has not seen it, and the model is asked again.
+      if (run.view.run.stepSeq !== stepSeq) return { result: "changed" };
     }
     return run.commit({ steps: [reply], calls, messages, currentStep, progress: true });
   });
+}
+
+/**
+ * Ends the run with the reply that ends it, in one statement. Null where that failed: the reply is stored by itself then, and
+ * what fails again is told where the run is ended.
+ */
+async function tryToEnd(act: Act, outcome: Outcome, last: RunEnd["last"] & object): Promise<Stored | null> {
+  const [reply] = last.steps ?? [];
+  const text = reply?.kind === "model_reply" ? reply.text : "";
+  const { result } = modelAgent(act.context.agent);
+  let brought: unknown;
+  try {
+    brought = result(text, act.run.completedCalls());
+  } catch (error) {
+    return notEnded(act, error);
+  }
+  return endWith(act, { outcome, brought, last }).catch((error: unknown) => {
+    if (mayPass(error)) throw error;
+    return notEnded(act, error);
+  });
+}
+
+function notEnded({ context, run }: Act, error: unknown): null {
+  const line = { event: "run.not_ended_with_reply", runId: run.view.run.id, error: nameOf(error) };
+  context.log.warn(line, "run not ended with reply");
+  return null;
 }
 
 type CallModel = Extract<Next, { do: "call_model" }>;

@@ -57,7 +57,7 @@ describe("a run whose loop fails", () => {
     const agent = aDesk([{ text: "done" }], []);
     let broke = 0;
     const store = faultyStore(fleet.store, async ({ verb, send }) => {
-      if (verb === "commit_steps" || (verb === "transition" && broke < 4)) {
+      if (verb === "commit_steps" || (verb === "transition" && broke < 5)) {
         broke += 1;
         throw new TypeError("broken");
       }
