@@ -1,9 +1,10 @@
 import type { DecisionRule, EventType, Rule } from "@holdpoint/core";
 import type { Store } from "./db.ts";
 import { findRow } from "./find-row.ts";
+import type { Move } from "./move.ts";
 import { recordRefusal } from "./refusals.ts";
 import type { Run } from "./run.ts";
-import { type Move, transitionOne } from "./transition.ts";
+import { transitionOne } from "./transition.ts";
 
 /** Rules that only the facts of a hold, an approval or a call can break; the table's rules come from core. */
 export type ActRule =

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Artifact } from "./transition.ts";
+import type { Artifact } from "./move.ts";
 
 /** Outputs beyond this many bytes are stored as artifacts, and the history has their beginning. */
 export const OUTPUT_LIMIT_BYTES = 32_768;

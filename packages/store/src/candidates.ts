@@ -1,7 +1,6 @@
 import type { AgentRef, PendingRequest } from "@holdpoint/core";
 import { type Statement, type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
-import { type Looked, type Part, type PartStatement, type Place, partStatement, sentFor } from "./round.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
 
 /** A run that a sweep may have to move; its version and step_seq pin what was seen. */
@@ -54,23 +53,14 @@ export function findRetriesDue(store: Store, limit: number): Promise<readonly Ca
   return find(store, RETRIES_DUE, limit);
 }
 
-/** What a sweep looks for in a part of what is stored, at most `limit` of it. */
-export interface PartLook {
-  readonly limit: number;
-  readonly part: Part;
+/** Runs that are being stopped although nothing of them is open and nobody works on them. */
+export function findIdleCancelling(store: Store, limit: number): Promise<readonly Candidate[]> {
+  return find(store, IDLE_CANCELLING, limit);
 }
 
-/**
- * Runs that are being stopped although nothing of them is open and nobody works on them. Many may be stopping, with an
- * effect that nobody knows the end of: a part of them is looked at.
- */
-export function findIdleCancelling(store: Store, look: PartLook): Promise<Looked<Candidate>> {
-  return findInPart(store, IDLE_CANCELLING, look);
-}
-
-/** Live runs of a parent that is being stopped, which have not been asked to stop yet: of a part of these parents. */
-export function findMissedByCascade(store: Store, look: PartLook): Promise<Looked<Candidate>> {
-  return findInPart(store, MISSED_BY_CASCADE, look);
+/** Live runs of a parent that is being stopped, which have not been asked to stop yet. */
+export function findMissedByCascade(store: Store, limit: number): Promise<readonly Candidate[]> {
+  return find(store, MISSED_BY_CASCADE, limit);
 }
 
 /** What a wake-up says: look at this run, at this version. */
@@ -100,8 +90,6 @@ export function findWakeable(store: Store, runIds: readonly string[]): Promise<r
 
 type CandidateRow = { run: RunJson; now: Date };
 
-type PartRow = { found: readonly RunJson[]; next: Place; now: Date };
-
 type ForsakenRow = CandidateRow & Pick<ForsakenRun, "owner"> & { gone_reason: string };
 
 type OverdueRow = CandidateRow & {
@@ -110,13 +98,6 @@ type OverdueRow = CandidateRow & {
 
 async function find(store: Store, which: Statement, limit: number): Promise<readonly Candidate[]> {
   return (await execute<CandidateRow>(store, which, [store.tenantId, limit])).map(candidateOf);
-}
-
-async function findInPart(store: Store, which: PartStatement, { limit, part }: PartLook): Promise<Looked<Candidate>> {
-  const [row] = await execute<PartRow>(store, ...sentFor(which, part, [store.tenantId, limit]));
-  if (row === undefined) throw new Error("a look at a part gives one row");
-  const nowMs = row.now.getTime();
-  return { found: row.found.map((run) => ({ run: runOf(run), nowMs })), next: row.next };
 }
 
 async function findWakeUps(store: Store, which: Statement, values: readonly unknown[]): Promise<readonly DueWakeUp[]> {
@@ -188,14 +169,15 @@ const RETRIES_DUE = candidates(
   "r.retry_at",
 );
 
-const ofStopping = (verb: string, condition: string, found: string): PartStatement =>
-  partStatement(verb, ({ list, next }) => {
-    const from = `holdpoint.runs s where s.tenant_id = $1::uuid and s.status = 'cancelling' and ${condition}`;
-    return `with ${list("stopping", { id: "s.id", columns: "", from })}
-   select ${next(["stopping"])} as next, holdpoint.clock() as now,
-     (select coalesce(jsonb_agg(f.run order by f.id), '[]') from (
-        select r.id, to_jsonb(r) as run from stopping s ${found} order by r.id limit $2::int) f) as found`;
-  });
+/** Few runs are being stopped: all of them are looked at. */
+const ofStopping = (verb: string, condition: string, found: string): Statement =>
+  statement(
+    verb,
+    `with stopping as materialized (
+       select s.id from holdpoint.runs s where s.tenant_id = $1::uuid and s.status = 'cancelling' and ${condition}
+     )
+     select to_jsonb(r) as run, holdpoint.clock() as now from stopping s ${found} order by r.id limit $2::int`,
+  );
 
 const IDLE_CANCELLING = ofStopping(
   "find_idle_cancelling",

@@ -1,7 +1,8 @@
 import { type CommitResult, commitStepsOnce, type StepCommit, settleCommit } from "./commit-steps.ts";
 import type { Store } from "./db.ts";
 import { type LaneReport, openLanes } from "./lanes.ts";
-import { type Move, settleMove, type TransitionResult, transitionOnce } from "./transition.ts";
+import type { Move, TransitionResult } from "./move.ts";
+import { settleMove, transitionOnce } from "./transition.ts";
 
 /** Lets the steps and moves of one process's concurrent runs share statements; each run waits for its own. */
 export interface CommitGroup {

@@ -3,9 +3,9 @@ import { canonicalJson, EMPTY_CHECKPOINT, storable, submitted } from "@holdpoint
 import { COMMIT, COMMIT_SKIPPING, type CommitPart, STEP_READ_BACK } from "./commit-statement.ts";
 import type { Store } from "./db.ts";
 import { execute, executeBatch, executeOnce, failureKind, isSplitOff, type RowLock } from "./execute.ts";
+import type { Artifact, Message, Settle } from "./move.ts";
 import { rowsOf } from "./parts.ts";
 import { storableJson } from "./storable-json.ts";
-import type { Artifact, Message, Settle } from "./transition.ts";
 
 /** The start of something new, judged apart from the results that come with it. */
 export type Start = EffectStart | ChildrenStart;

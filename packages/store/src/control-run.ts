@@ -4,7 +4,7 @@ import { type ActResult, act, type Judged, readRow } from "./act.ts";
 import type { Store } from "./db.ts";
 import { newId } from "./ids.ts";
 import { type LoadedRun, loadRun } from "./load-run.ts";
-import type { Writes } from "./transition.ts";
+import type { Writes } from "./move.ts";
 
 /** Asks a run to stop. The request is stored and sticky; whoever works on the run is told, and nobody starts anything more. */
 export function requestCancel(

@@ -15,9 +15,9 @@ import { checkSchema } from "./check-schema.ts";
 import type { Store } from "./db.ts";
 import { type Edit, editRequest } from "./edit-request.ts";
 import { newId } from "./ids.ts";
+import type { ApprovalChange, Move, Writes } from "./move.ts";
 import { type RequestSeen, readRequest } from "./read-request.ts";
 import type { Run } from "./run.ts";
-import type { ApprovalChange, Move, Writes } from "./transition.ts";
 import { writeChange } from "./write-change.ts";
 
 /** What a person decides about a request. */

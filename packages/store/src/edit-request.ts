@@ -2,8 +2,8 @@ import type { ApprovalRule, JsonValue, Verdict } from "@holdpoint/core";
 import { approversAt, canonicalJson, judgePolicy, present, storable } from "@holdpoint/core";
 import { checkSchema, namedOnly } from "./check-schema.ts";
 import { hashArgs } from "./hash-args.ts";
+import type { ShownRequest } from "./move.ts";
 import type { RequestSeen } from "./read-request.ts";
-import type { ShownRequest } from "./transition.ts";
 
 /** Whoever edits approves what is there, and nothing that a default puts in for them. */
 const INCOMPLETE = "args: give all of them, as they are to run; the tool's defaults would fill some in";

@@ -3,8 +3,8 @@ import { announcedOf } from "./announce.ts";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { newId } from "./ids.ts";
+import type { CallbackRecord } from "./move.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
-import type { CallbackRecord } from "./transition.ts";
 
 /** What is opened where an effect of a run that has ended turns out to have failed. */
 export interface FollowUp {

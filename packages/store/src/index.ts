@@ -7,7 +7,7 @@ export { artifactOf, firstBytes, NOT_KEPT, OUTPUT_LIMIT_BYTES, SHOWN_BYTES } fro
 export { grantRoles, revokeRole, rolesOf, syncRoles } from "./assignments.ts";
 export type { AuditCode, AuditRow, QueuedOfAgent } from "./audit.ts";
 export { auditRuns, countQueued } from "./audit.ts";
-export type { Candidate, DueWakeUp, ForsakenRun, OverdueRun, PartLook } from "./candidates.ts";
+export type { Candidate, DueWakeUp, ForsakenRun, OverdueRun } from "./candidates.ts";
 export {
   findForsaken,
   findIdleCancelling,
@@ -85,6 +85,19 @@ export type { Memory } from "./memories.ts";
 export { deleteMemory, findMemory, putMemory } from "./memories.ts";
 export type { MigrationRequest, VersionUnknown } from "./migrate-run.ts";
 export { requestMigration } from "./migrate-run.ts";
+export type {
+  ApprovalChange,
+  ApprovalRequest,
+  Artifact,
+  CallbackRecord,
+  DecisionRecord,
+  Message,
+  Move,
+  Settle,
+  ShownRequest,
+  TransitionResult,
+  Writes,
+} from "./move.ts";
 export type { CallbackResult, ProviderCallback } from "./record-callback.ts";
 export { recordCallback } from "./record-callback.ts";
 export type { SaidFact } from "./record-fact.ts";
@@ -143,20 +156,7 @@ export type { UntoldParent } from "./tell-parents.ts";
 export { findUntoldParents, tellingMove, tellParents } from "./tell-parents.ts";
 export type { BuriedEffect, Tombstone, TombstoneKey } from "./tombstones.ts";
 export { findTombstones } from "./tombstones.ts";
-export type {
-  ApprovalChange,
-  ApprovalRequest,
-  Artifact,
-  CallbackRecord,
-  DecisionRecord,
-  Message,
-  Move,
-  Moved,
-  Settle,
-  ShownRequest,
-  TransitionResult,
-  Writes,
-} from "./transition.ts";
+export type { Moved } from "./transition.ts";
 export { sortResults, transition, transitionOne } from "./transition.ts";
 export type { LivenessRecord } from "./verdicts.ts";
 export { forgetVerdicts, lostRecords, recordVerdicts } from "./verdicts.ts";

@@ -1,6 +1,6 @@
 import { canonicalJson, type JsonValue, storable } from "@holdpoint/core";
 import { artifactOf, firstBytes, OUTPUT_LIMIT_BYTES, SHOWN_BYTES } from "./artifact.ts";
-import type { Artifact } from "./transition.ts";
+import type { Artifact } from "./move.ts";
 
 /** What a task brings home, as it is kept. */
 export interface KeptResult {

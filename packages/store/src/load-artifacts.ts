@@ -1,6 +1,6 @@
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
-import type { Artifact } from "./transition.ts";
+import type { Artifact } from "./move.ts";
 
 /** An artifact; without its content where those before it have filled the limit. */
 export type LoadedArtifact = Omit<Artifact, "content"> & { readonly content: string | null };

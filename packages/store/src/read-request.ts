@@ -2,8 +2,8 @@ import type { ApprovalState, DecidableRequest, DenyRule, PendingRequest, Recorde
 import type { RegisteredTool } from "./agents.ts";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
+import type { ShownRequest } from "./move.ts";
 import { milliseconds, type Run, type RunJson, runOf } from "./run.ts";
-import type { ShownRequest } from "./transition.ts";
 
 /** A request, its run, and all that a decision about it rests on, in one snapshot; the run's version pins it. */
 export interface RequestSeen {

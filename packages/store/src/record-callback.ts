@@ -4,9 +4,10 @@ import { type Store, statement } from "./db.ts";
 import { constraintOf, execute } from "./execute.ts";
 import { openFollowUp, storeCallback } from "./follow-up.ts";
 import { newId } from "./ids.ts";
+import type { CallbackRecord, Move, Writes } from "./move.ts";
 import { reportBuried } from "./report-buried.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
-import { type CallbackRecord, type Move, transitionOne, type Writes } from "./transition.ts";
+import { transitionOne } from "./transition.ts";
 
 /** What the other side of a tool reports by itself; whoever calls this has checked its signature. */
 export interface ProviderCallback {

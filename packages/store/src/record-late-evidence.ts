@@ -3,7 +3,8 @@ import { advance } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { type LoadedRun, loadRun } from "./load-run.ts";
-import { type Artifact, type Move, type Settle, transitionOne, type Writes } from "./transition.ts";
+import type { Artifact, Move, Settle, Writes } from "./move.ts";
+import { transitionOne } from "./transition.ts";
 
 /** What a worker that was replaced, or a call that outlived its run's cancel, brings home. */
 export interface LateEvidence {

@@ -1,6 +1,6 @@
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
-import type { CallbackRecord } from "./transition.ts";
+import type { CallbackRecord } from "./move.ts";
 
 /** What became of a report about an effect whose run was removed. */
 export interface BuriedReport {

@@ -6,9 +6,9 @@ import { execute } from "./execute.ts";
 import { readTask, type SeenTask, type TaskClaim } from "./find-task.ts";
 import { actorOf, refusalOf, resumeTask } from "./heartbeat-task.ts";
 import { keepResult } from "./keep-result.ts";
+import type { Writes } from "./move.ts";
 import type { Run } from "./run.ts";
 import type { TaskReport } from "./task-writes.ts";
-import type { Writes } from "./transition.ts";
 
 /** What an executor says of its task, and what it brings home. */
 export interface TaskReported {

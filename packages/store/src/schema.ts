@@ -22,9 +22,9 @@ import type {
 } from "@holdpoint/core";
 import { bigint, boolean, integer, jsonb, text, uuid } from "drizzle-orm/pg-core";
 import type { AgentKind } from "./agents.ts";
+import type { ShownRequest } from "./move.ts";
 import { holdpoint, instant, tenantId } from "./schema-columns.ts";
 import type { LateTaskEvidence, TaskProgress, TaskReport } from "./task-writes.ts";
-import type { ShownRequest } from "./transition.ts";
 
 export { deliveries, deliveryChanges, webhooks } from "./schema-deliveries.ts";
 export { memories, scheduleChanges, scheduleSlots, schedules } from "./schema-schedules.ts";

@@ -4,8 +4,8 @@ import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { readTask, type SeenTask, type TaskClaim } from "./find-task.ts";
 import { newId } from "./ids.ts";
+import type { Move } from "./move.ts";
 import type { Run } from "./run.ts";
-import type { Move } from "./transition.ts";
 
 /** Who wants to take a task in hands. */
 export interface TaskStart {

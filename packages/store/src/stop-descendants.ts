@@ -1,8 +1,9 @@
 import type { Actor } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
+import type { Move } from "./move.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
-import { type Move, type Moved, sortResults, transition } from "./transition.ts";
+import { type Moved, sortResults, transition } from "./transition.ts";
 
 /** Why a run was asked to stop by the one that started it. */
 export type StopReason = "parent_cancelled" | "not_needed";

@@ -10,8 +10,9 @@ import {
 import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { type ChildJson, childOf, childrenOf } from "./load-run.ts";
+import type { Move } from "./move.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
-import { type Move, type Moved, sortResults, transition } from "./transition.ts";
+import { type Moved, sortResults, transition } from "./transition.ts";
 
 /** A parent with children that have ended and are not counted yet, and what it waits for. */
 export interface UntoldParent {

@@ -1,5 +1,5 @@
 import { approversAt, type PendingRequest, type RequestChange } from "@holdpoint/core";
-import type { ApprovalChange } from "./transition.ts";
+import type { ApprovalChange } from "./move.ts";
 
 /** What becomes of a request, as a transition writes it. Whoever is asked next starts with nobody's approval. */
 export function writeChange({ terms }: Pick<PendingRequest, "terms">, change: RequestChange): ApprovalChange {

@@ -1,8 +1,8 @@
 import type { ApprovalOnDeadline, ApprovalRule, ApprovalState, JsonValue, RecordedDecision } from "@holdpoint/core";
 import { and, desc, eq, getTableColumns, inArray, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
+import type { ShownRequest } from "../move.ts";
 import { approvals, decisions, runs, sessions } from "../schema.ts";
-import type { ShownRequest } from "../transition.ts";
 import { idCursor, msOf, type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 import type { Approvers } from "./runs.ts";
 
