@@ -3,7 +3,7 @@ import { movingSweep } from "../sweep.ts";
 
 /** Children of a run that is being stopped, which its cascade has missed: few runs are being stopped, and none may wait. */
 export const repairCascade = movingSweep("repair-cascade", {
-  find: async ({ store, limit }) => (await findMissedByCascade(store, { limit, part: "everything" })).found,
+  find: ({ store, limit }) => findMissedByCascade(store, limit),
   move: ({ run }) => ({
     run,
     events: [{ type: "CancelRequested", reason: "parent_cancelled" }],
