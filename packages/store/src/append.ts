@@ -1,3 +1,5 @@
+import { few, fewIds } from "./parts.ts";
+
 /**
  * What a statement appends together with the move of a run's row. `transition` and `commit-steps` share these parts:
  * each reads `moved` (the rows that really moved, with the arrays that came in with them) and nothing else, so that what
@@ -12,6 +14,7 @@ spoken as materialized (
   select m.session_id, m.run_id, m.at, t.message,
          row_number() over (partition by m.session_id order by m.run_id, t.n) as n
   from moved m cross join lateral jsonb_array_elements(m.messages) with ordinality as t(message, n)
+  where ${few("t.n")}
 ),
 session_locked as materialized (
   select s.id from holdpoint.sessions s where s.id in (select session_id from spoken) order by s.id for update
@@ -46,7 +49,7 @@ settled as (
   from moved m
   cross join lateral jsonb_to_recordset(m.settles)
     as t("attemptId" uuid, outcome text, "settledBy" text, "errorClass" text, "errorCode" text, "externalRef" text)
-  where a.run_id = m.run_id and a.id = t."attemptId" and a.ended_at is null
+  where a.run_id = m.run_id and a.id = t."attemptId" and a.ended_at is null and ${fewIds('t."attemptId"')}
 )`;
 
 /**

@@ -2,7 +2,7 @@ import { announcedOf } from "./announce.ts";
 import { KEPT, SAID, SETTLED, STEPPED } from "./append.ts";
 import { statement } from "./db.ts";
 import { editedHashOf } from "./load-run.ts";
-import { type Composed, compose, type Made } from "./parts.ts";
+import { type Composed, compose, fewIds, type Made } from "./parts.ts";
 
 /** What a commit may carry beside its steps. */
 export type CommitPart =
@@ -139,26 +139,30 @@ const MAY_START = `,
         (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as may_start,
     ${BELOW_A_STOP} as is_below_a_stop`;
 
+/** The rows of the batch that are as their owners know them, each found by its id and locked in the order of the ids. */
 const locked = ({ has }: Parts, lockOption: string): string => `
 locked as materialized (
-  select r.id${has("start") ? MAY_START : ""}
-  from holdpoint.runs r join input i on i."runId" = r.id
-  where r.tenant_id = $1::uuid
-    -- Not equalities: the only way to a row is its id, whatever the planner thinks of owners and statuses. Only a run that
-    -- is worked on has an owner.
-    and r.owner is not distinct from i."workerId" and r.epoch is not distinct from i.epoch
-    and r.step_seq is not distinct from i."stepSeq"
-  order by r.id for update of r${lockOption}
+  select i.*${has("start") ? ", l.is_below_a_stop, l.may_start and nullif(i.start, 'null'::jsonb) is not null as may_start" : ""}
+  from input i cross join lateral (
+    select r.id${has("start") ? MAY_START : ""}
+    from holdpoint.runs r
+    where r.id = i."runId"
+      -- Not equalities: the only way to a row is its id, whatever the planner thinks of tenants, owners and statuses. Only a
+      -- run that is worked on has an owner.
+      and r.tenant_id is not distinct from $1::uuid
+      and r.owner is not distinct from i."workerId" and r.epoch is not distinct from i.epoch
+      and r.step_seq is not distinct from i."stepSeq"
+    for update of r${lockOption}) l
 )`;
 
 const NEEDED_BY_SETTLES = `
-  select i."runId" as run_id, (t."attemptId")::uuid as attempt_id
-  from input i cross join lateral jsonb_to_recordset(i.settles) as t("attemptId" text)`;
+  select i."runId" as run_id, t."attemptId" as attempt_id
+  from input i cross join lateral jsonb_to_recordset(i.settles) as t("attemptId" uuid) where ${fewIds('t."attemptId"')}`;
 const NEEDED_BY_STARTS = `
   select i."runId" as run_id, i.supersedes as attempt_id from input i where i.supersedes is not null`;
 
-/** Of what is to be settled or carried on, what is still open. */
-const stillOpen = ({ has }: Parts): string => `
+/** Of what is to be settled or carried on, what is still open; and the rows of which all of that is. */
+const valid = ({ has }: Parts): string => `
 needed as materialized (${[
   ...(has("settles") ? [NEEDED_BY_SETTLES] : []),
   ...(has("start") ? [NEEDED_BY_STARTS] : []),
@@ -167,17 +171,13 @@ needed as materialized (${[
 still_open as materialized (
   select a.run_id, a.id from holdpoint.attempts a
   join needed n on n.run_id = a.run_id and n.attempt_id = a.id
-  join locked l on l.id = a.run_id
+  join locked l on l."runId" = a.run_id
   where a.ended_at is null order by a.id for update of a
-)`;
-
-const ALL_STILL_OPEN = `
-  where (select count(*) from needed n where n.run_id = l.id) = (select count(*) from still_open o where o.run_id = l.id)`;
-
-const valid = ({ has }: Parts): string => `
+),
 valid as materialized (
-  select i.*${has("start") ? ", l.is_below_a_stop, l.may_start and nullif(i.start, 'null'::jsonb) is not null as may_start" : ""}
-  from input i join locked l on l.id = i."runId"${has("start") || has("settles") ? ALL_STILL_OPEN : ""}
+  select l.* from locked l
+  where (select count(*) from needed n where n.run_id = l."runId")
+    = (select count(*) from still_open o where o.run_id = l."runId")
 )`;
 
 const SPENT = `
@@ -254,6 +254,7 @@ judged as materialized (
 /** What the row becomes; a start counts only where it was judged to be one. */
 const moved = ({ has, handedOn }: Parts): string => {
   const start = has("start");
+  const from = start ? "judged" : has("settles") ? "valid" : "locked";
   const settled = has("settles") ? " - coalesce(jsonb_array_length(j.settles), 0)" : "";
   const stepSeq = `r.step_seq + jsonb_array_length(j.steps)${start ? " + j.started::int" : ""}`;
   return `
@@ -276,7 +277,7 @@ moved as (
     current_step = j."currentStep",
     progress_due_at = holdpoint.clock() + j."progressMs" * interval '1 millisecond',
     updated_at = greatest(holdpoint.clock(), r.updated_at)
-  from ${start ? "judged" : "valid"} j
+  from ${from} j
   where r.id = j."runId"
   returning j.ord, r.id as run_id, r.session_id, r.epoch, r.status, r.step_seq, j."stepSeq" as step_seq_before,
     ${start ? "j.started, j.refusal" : "false as started, null::text as refusal"}, r.owner, r.agent_name, r.requester,
@@ -288,14 +289,13 @@ moved as (
 };
 
 const text = (made: Parts, lockOption: string): string => {
-  const { has, recordset, texts } = made;
+  const { has, input, texts } = made;
   const start = has("start");
   const expressions = [
-    `input as materialized (select * from jsonb_to_recordset($2::jsonb) as i(${recordset}))`,
+    input,
     ...(start ? [ANCESTORS_HELD] : []),
     locked(made, lockOption),
-    ...(start || has("settles") ? [stillOpen(made)] : []),
-    valid(made),
+    ...(start || has("settles") ? [valid(made)] : []),
     ...(start ? [SPENT] : []),
     ...(has("children") ? [TO_START] : []),
     ...(start ? [judged(made)] : []),

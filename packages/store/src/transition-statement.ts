@@ -235,13 +235,13 @@ const BEGINS_TASK = `
     epoch = r.epoch + coalesce(i.task ? 'begin', false)::int,
     claimed_at = case when i.task ? 'begin' then holdpoint.clock() else r.claimed_at end,`;
 
-const text = ({ has, recordset, handedOn, texts }: Made<TransitionPart>, lockOption: string): string => `
-with input as materialized (
-  select * from jsonb_to_recordset($2::jsonb) as i(${recordset})
-),
+const text = ({ has, input, handedOn, texts }: Made<TransitionPart>, lockOption: string): string => `
+with ${input},
 locked as materialized (
-  select r.id from holdpoint.runs r join input i on i."runId" = r.id
-  where r.tenant_id = $1::uuid order by r.id for update of r${lockOption}
+  -- Not an equality with the tenant: the only way to a row is its id, whatever the planner thinks.
+  select i.* from input i cross join lateral (
+    select r.id from holdpoint.runs r where r.id = i."runId" and r.tenant_id is not distinct from $1::uuid
+    for update of r${lockOption}) l
 ),
 moved as (
   update holdpoint.runs r set
@@ -273,8 +273,8 @@ moved as (
     current_step = coalesce(i."currentStep", r.current_step),
     ${SETS},
     updated_at = greatest(holdpoint.clock(), r.updated_at)
-  from input i join locked l on l.id = i."runId"
-  where r.id = i."runId" and r.tenant_id = $1::uuid and r.version = i.expected
+  from locked i
+  where r.id = i."runId" and r.version is not distinct from i.expected
     and (i."stepSeq" is null or r.step_seq = i."stepSeq")
     and (i."fenceOwner" is null or (r.owner = i."fenceOwner" and r.epoch = i."fenceEpoch"))
     and (holdpoint.instant(i."notAfter") >= coalesce(r.paused_at, holdpoint.clock())) is not false
