@@ -165,7 +165,7 @@ function openLoop(parts: {
   const claims = openClaimGroup({ ...shared, progressMs: progressMs({ agent }) });
   return {
     take: async (runId) => {
-      const claimed = await claims.claim(runId);
+      const claimed = await claims.claim({ runId, version: 1 });
       if (claimed === null) return null;
       try {
         const worked = await workRun(context, claimed.loaded);

@@ -1,4 +1,5 @@
 import { LONE_TAKEOVERS } from "@holdpoint/core";
+import type { WakeUp } from "@holdpoint/queue";
 import {
   claimRuns,
   failureKind,
@@ -27,12 +28,14 @@ export interface ClaimGroup {
    *
    * @throws when the claim failed. A run that was taken nevertheless and cannot be loaded has been given away.
    */
-  claim(runId: string): Promise<Claimed | null>;
+  claim(wakeUp: Pick<WakeUp, "runId" | "version">): Promise<Claimed | null>;
 }
 
 export interface ClaimGroupOptions extends Giver {
   /** The run must show progress within this time, in milliseconds. */
   readonly progressMs: number;
+  /** Begins a claim when it is its turn among the statements of the process. By default at once. */
+  readonly turn?: (claim: () => Promise<void>) => Promise<void>;
   /** Hears of each batch, for the metrics. Must not throw. */
   readonly onClaim?: (report: ClaimReport) => void;
 }
@@ -56,12 +59,15 @@ export interface ClaimReport {
 
 interface Waiting {
   readonly runId: string;
+  readonly version: number;
   readonly sinceMs: number;
   readonly resolve: (claimed: Claimed | null) => void;
   readonly reject: (error: unknown) => void;
 }
 
 const BATCH_LIMIT = 100;
+/** The version of a run to which nothing has happened since its submission. */
+const SUBMITTED_VERSION = 1;
 
 /**
  * Opens a group. A run that was lost twice in a row is claimed only while this process works on no other such run, so
@@ -71,7 +77,7 @@ const BATCH_LIMIT = 100;
  * taken is found by its rows, and loaded or given away.
  */
 export function openClaimGroup(options: ClaimGroupOptions): ClaimGroup {
-  const { store, workerId, progressMs } = options;
+  const { store, workerId, progressMs, turn = (claim) => claim() } = options;
   type Answer = () => Promise<Claimed | null>;
   const work = openWork();
   let waiting: Waiting[] = [];
@@ -79,8 +85,9 @@ export function openClaimGroup(options: ClaimGroupOptions): ClaimGroup {
 
   const answersFor = async (batch: readonly Waiting[]): Promise<Map<string, Answer>> => {
     const runIds = [...new Set(batch.map(({ runId }) => runId))];
+    const areNew = batch.every(({ version }) => version === SUBMITTED_VERSION);
     const results = await told(options, batch, () =>
-      claimRuns(store, { runIds, workerId, progressMs, mayTakeSuspect: !work.hasSuspect() }),
+      claimRuns(store, { runIds, workerId, progressMs, mayTakeSuspect: !work.hasSuspect(), areNew }),
     );
     const answers = new Map<string, Answer>();
     for (const each of results) {
@@ -119,17 +126,19 @@ export function openClaimGroup(options: ClaimGroupOptions): ClaimGroup {
 
   const flush = async (): Promise<void> => {
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, BATCH_LIMIT);
-      waiting = waiting.slice(BATCH_LIMIT);
-      await claimBatch(batch);
+      await turn(() => {
+        const batch = waiting.slice(0, BATCH_LIMIT);
+        waiting = waiting.slice(BATCH_LIMIT);
+        return claimBatch(batch);
+      });
     }
     busy = false;
   };
 
   return {
-    claim: (runId) =>
+    claim: ({ runId, version }) =>
       new Promise((resolve, reject) => {
-        waiting.push({ runId, sinceMs: performance.now(), resolve, reject });
+        waiting.push({ runId, version, sinceMs: performance.now(), resolve, reject });
         if (busy) return;
         busy = true;
         // In the next turn of the loop, so that wake-ups which came together share the first statement as well.

@@ -158,7 +158,7 @@ function openDesk(options: DeskOptions): Desk {
   const findRunnable = (ref: AgentRef): Runnable | null => byName.get(keyOf(ref)) ?? null;
   const group = openCommitGroup(store, { onBatch: metrics.onBatch });
   const longestMs = Math.max(...agents.map((agent) => progressMs({ agent })));
-  const claims = openClaimGroup({ ...options, progressMs: longestMs, onClaim: metrics.onClaim });
+  const claims = openClaimGroup({ ...options, progressMs: longestMs, turn: group.turn, onClaim: metrics.onClaim });
   const services = openServiceBoard();
   const stragglers = openStragglers();
   const working = new Set<Promise<void>>();
@@ -166,7 +166,7 @@ function openDesk(options: DeskOptions): Desk {
   const take = async (wakeUp: AgentWakeUp): Promise<void> => {
     const agent = byName.get(keyOf(wakeUp.agent));
     if (agent === undefined || draining.aborted || !lease.isValid()) return;
-    const claimed = await claims.claim(wakeUp.runId);
+    const claimed = await claims.claim(wakeUp);
     if (claimed === null) return;
     try {
       const announce = (wakeUps: readonly AgentWakeUp[]) => wakeOurs(options, wakeUps);

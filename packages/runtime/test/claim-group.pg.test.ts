@@ -1,9 +1,23 @@
 import { LONE_TAKEOVERS } from "@holdpoint/core";
-import { findOwnedBy, newId, registerWorker, requestCancel, type Store } from "@holdpoint/store";
+import {
+  commitSteps,
+  findOwnedBy,
+  newId,
+  registerWorker,
+  requestCancel,
+  type Store,
+  transitionOne,
+} from "@holdpoint/store";
 import { scriptedModel } from "@holdpoint/testkit";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type ClaimGroup, type ClaimGroupOptions, type ClaimReport, openClaimGroup } from "../src/claim-group.ts";
+import {
+  type Claimed,
+  type ClaimGroup,
+  type ClaimGroupOptions,
+  type ClaimReport,
+  openClaimGroup,
+} from "../src/claim-group.ts";
 import { defineAgent } from "../src/index.ts";
 import { brokenConnection, faultyStore, type Sending } from "./faulty-store.ts";
 import { ALICE, type Fleet, openFleet } from "./fleet.ts";
@@ -80,29 +94,62 @@ function unreadable(runId: string, meet = ({ send }: Sending) => send()): Store 
   });
 }
 
+/** Stores a step of a claimed run, and gives it back. */
+async function goOn(claimed: Claimed | null): Promise<void> {
+  if (claimed === null) throw new Error("Nothing was claimed");
+  const { run } = claimed.loaded;
+  const owner = { runId: run.id, workerId: run.state.owner ?? "", epoch: run.epoch };
+  const step = { kind: "operator", choice: "retry", callId: null } as const;
+  const [taken] = await commitSteps(fleet.store, [
+    { ...owner, stepSeq: 0, steps: [step], start: null, checkpoint: run.checkpoint, ...PROGRESS },
+  ]);
+  expect(taken).toMatchObject({ result: "taken" });
+  const now = (await fleet.load(run.id)).run;
+  const actor = { kind: "worker", id: owner.workerId } as const;
+  const given = await transitionOne(fleet.store, { run: now, events: [{ type: "Released", retryAt: null }], actor });
+  expect(given.result).toBe("accepted");
+  claimed.end();
+}
+
+const PROGRESS = { currentStep: "step", progressMs: 60_000, progress: true } as const;
+
+/** The first wake-up of a run. */
+const newly = (runId: string) => ({ runId, version: 1 });
+
 /** Claims in one statement. */
 function together(group: ClaimGroup, runIds: readonly string[]) {
-  return Promise.allSettled(runIds.map((id) => group.claim(id)));
+  return Promise.allSettled(runIds.map((id) => group.claim(newly(id))));
 }
 
 test("wake-ups that come together are claimed together, and two for one run give it once", async () => {
   const [first, second] = await submitted(2);
   const group = await openGroup();
-  const claims = await Promise.all([first, first, second, newId()].map((id) => group.claim(id ?? "")));
+  const claims = await Promise.all([first, first, second, newId()].map((id) => group.claim(newly(id ?? ""))));
   expect(claims.map((claimed) => claimed?.loaded.run.id ?? null)).toEqual([first, null, second, null]);
+});
+
+test("a wake-up that takes a run for a new one which it is not loads all of it", async () => {
+  const [runId = "", other = ""] = await submitted(2);
+  const group = await openGroup();
+  const first = await group.claim(newly(runId));
+  await goOn(first);
+  const [again, fresh] = await Promise.all([runId, other].map((id) => group.claim(newly(id))));
+  expect(again?.loaded).toEqual({ ...(await fleet.load(runId)), nowMs: expect.any(Number) });
+  expect(again?.loaded.steps).toHaveLength(1);
+  expect(fresh?.loaded).toEqual({ ...(await fleet.load(other)), nowMs: expect.any(Number) });
 });
 
 test("of several suspects a process claims one, and the next when it has done with that", async () => {
   const runIds = await submitted(3);
   await suspect(runIds);
   const group = await openGroup();
-  const together = await Promise.all(runIds.map((id) => group.claim(id)));
+  const together = await Promise.all(runIds.map((id) => group.claim(newly(id))));
   const taken = together.filter((claimed) => claimed !== null);
   expect(taken).toHaveLength(1);
   const left = runIds.filter((id) => id !== taken[0]?.loaded.run.id);
-  expect(await group.claim(left[0] ?? "")).toBeNull();
+  expect(await group.claim(newly(left[0] ?? ""))).toBeNull();
   taken[0]?.end();
-  expect((await group.claim(left[0] ?? ""))?.loaded.run.id).toBe(left[0]);
+  expect((await group.claim(newly(left[0] ?? "")))?.loaded.run.id).toBe(left[0]);
 });
 
 test("a claim that the database refuses fails by itself, and takes no other along", async () => {
@@ -114,7 +161,7 @@ test("a claim that the database refuses fails by itself, and takes no other alon
     reason: { message: expect.stringContaining("invalid input syntax") },
   });
   expect(good).toMatchObject({ status: "fulfilled", value: { loaded: { run: { id: first } } } });
-  expect((await group.claim(second ?? ""))?.loaded.run.id).toBe(second);
+  expect((await group.claim(newly(second ?? "")))?.loaded.run.id).toBe(second);
 });
 
 describe("what is told of a batch", () => {
@@ -124,7 +171,7 @@ describe("what is told of a batch", () => {
     const told: ClaimReport[] = [];
     const group = await openGroup({ onClaim: (report) => told.push(report) });
     const wakeUps = [first, first, second, newId(), "not an id"];
-    await Promise.allSettled(wakeUps.map((id) => group.claim(id)));
+    await Promise.allSettled(wakeUps.map((id) => group.claim(newly(id))));
     expect(told).toEqual([
       {
         ...{ size: 5, claimed: 2, takeovers: 1, missed: 2, splitOff: 1 },
@@ -151,7 +198,7 @@ describe("when the claim's answer is lost", () => {
     let away = 3;
     const store = losingAnswers(1, (verb) => verb === "find_own_runs" && away-- > 0);
     const group = await openGroup({ store });
-    expect((await group.claim(runId))?.loaded.run.id).toBe(runId);
+    expect((await group.claim(newly(runId)))?.loaded.run.id).toBe(runId);
     expect(away).toBeLessThan(0);
   });
 
@@ -159,7 +206,7 @@ describe("when the claim's answer is lost", () => {
     const [runId = ""] = await submitted(1);
     const store = losingAnswers(1, (verb) => verb === "find_own_runs");
     const group = await openGroup({ store, lease: { isValid: () => false } });
-    await expect(group.claim(runId)).rejects.toThrow("ECONNRESET");
+    await expect(group.claim(newly(runId))).rejects.toThrow("ECONNRESET");
   });
 
   test("a run that this process works on already stays with that work", async () => {
@@ -171,7 +218,7 @@ describe("when the claim's answer is lost", () => {
       return answer;
     });
     const group = await openGroup({ store });
-    const first = await group.claim(runId);
+    const first = await group.claim(newly(runId));
     losing = true;
     const [again, taken] = await together(group, [runId, other]);
     expect(again?.status).toBe("rejected");
@@ -183,7 +230,7 @@ describe("when the claim's answer is lost", () => {
     const [runId = ""] = await submitted(1);
     const workerId = newId();
     const group = await openGroup({ workerId, store: losingAnswers(1, (verb) => verb === "load_run") });
-    await expect(group.claim(runId)).rejects.toThrow("ECONNRESET");
+    await expect(group.claim(newly(runId))).rejects.toThrow("ECONNRESET");
     expect(await ownedBy(workerId)).toEqual([]);
     expect((await fleet.load(runId)).run.state.status).toBe("queued");
   });
@@ -195,7 +242,7 @@ describe("when the claim's answer is lost", () => {
     const [first, second] = await together(group, runIds);
     expect(first).toMatchObject({ status: "fulfilled", value: { loaded: { run: { id: runIds[0] } } } });
     expect(second?.status).toBe("rejected");
-    expect(await group.claim(runIds[1] ?? "")).toBeNull();
+    expect(await group.claim(newly(runIds[1] ?? ""))).toBeNull();
   });
 });
 
@@ -226,7 +273,7 @@ describe("a run that cannot be read", () => {
       return send();
     });
     const group = await openGroup({ workerId, store });
-    await expect(group.claim(bad)).rejects.toThrow(SyntaxError);
+    await expect(group.claim(newly(bad))).rejects.toThrow(SyntaxError);
     expect(await ownedBy(workerId)).toEqual([]);
     expect((await fleet.load(bad)).run.state.status).toBe("cancelled");
   });

@@ -39,7 +39,7 @@ export const announcedOf = (source: string, condition = "true"): string =>
 /** What is told of the moves of `moved`: each entry of its log that changed the status; the row says more of the last. */
 export const MOVES_ANNOUNCED = announced(`
     select m.run_id, (m.expected + t.n)::int, t.entry->>'to', m.at, m.run->>'agent_name', m.run->>'agent_version',
-      m.run->'parent', now_so.run->'outcome', now_so.run->>'end_reason', nullif(now_so.run->'waiting_for', 'null'::jsonb)
+      m.run->>'parent', (now_so.run->'outcome')::jsonb, now_so.run->>'end_reason', nullif((now_so.run->'waiting_for')::jsonb, 'null'::jsonb)
     from moved m
     cross join lateral jsonb_array_elements(m.log) with ordinality as t (entry, n)
     cross join lateral (select case when t.entry->>'to' = m.status then m.run end as run) as now_so

@@ -3,7 +3,8 @@ import { LONE_TAKEOVERS, reduce, STATUSES, submitted } from "@holdpoint/core";
 import { announcedOf } from "./announce.ts";
 import { type Store, statement } from "./db.ts";
 import { asError, execute, executeBatch } from "./execute.ts";
-import { LOADED, type LoadedJson, type LoadedRun, loadedOf, loadRun } from "./load-run.ts";
+import { IS_NEW, LOADED, LOADED_NEW, type LoadedJson, type LoadedRun, loadedOf, loadRun } from "./load-run.ts";
+import { fewIds } from "./parts.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
 
 export interface Claim {
@@ -13,6 +14,11 @@ export interface Claim {
   readonly progressMs: number;
   /** Whether this process may take a run that was lost twice in a row: it takes one at a time, so that the guilty one fails alone. */
   readonly mayTakeSuspect: boolean;
+  /**
+   * Whether these runs were only submitted, as far as is known: then nothing of a history is looked for. One of which that
+   * turns out not to be so costs a second round trip. Default false.
+   */
+  readonly areNew?: boolean;
 }
 
 /** A run whose claim or load has failed. */
@@ -68,8 +74,7 @@ async function findPassedOver(
   runIds: readonly string[],
   mayTakeSuspect: boolean,
 ): Promise<readonly string[]> {
-  const statuses = CLAIMABLE.map(({ from }) => from);
-  const values = [store.tenantId, runIds, statuses, mayTakeSuspect, LONE_TAKEOVERS];
+  const values = [store.tenantId, runIds, mayTakeSuspect];
   return (await execute<{ id: string }>(store, PASSED_OVER, values)).map(({ id }) => id);
 }
 
@@ -77,15 +82,12 @@ async function claimOnce(store: Store, claim: Claim): Promise<readonly (LoadedRu
   const runIds = claim.runIds.toSorted();
   let { mayTakeSuspect } = claim;
   const outcomes = await executeBatch<string, ClaimRow & { ord: number }>(runIds, async (items) => {
-    const rows = await execute<ClaimRow>(store, CLAIM, [
+    const rows = await execute<ClaimRow>(store, claim.areNew === true ? CLAIM_NEW : CLAIM, [
       store.tenantId,
       items.map(({ item }) => item),
       claim.workerId,
       claim.progressMs,
       mayTakeSuspect,
-      LONE_TAKEOVERS,
-      CLAIMABLE.map(({ from }) => from),
-      CLAIMABLE.map(({ to }) => to),
     ]);
     // If the batch was split, its parts together still take one suspect.
     if (rows.some(({ suspect }) => suspect)) mayTakeSuspect = false;
@@ -124,42 +126,48 @@ const CLAIMABLE = STATUSES.flatMap((from) => {
   return decision.verdict === "moved" || decision.verdict === "recorded" ? [{ from, to: decision.next.status }] : [];
 });
 
+const CLAIMABLE_NOW = `r.owner is null and not r.is_task and r.status in (${CLAIMABLE.map(({ from }) => `'${from}'`).join(", ")})
+    and (r.status = 'queued' or r.open_attempts > 0)`;
+
+const NEXT_STATUS = `case r.status ${CLAIMABLE.map(({ from, to }) => `when '${from}' then '${to}'`).join(" ")} end`;
+
+/** Whether the run was lost so often in a row that only one of its kind is claimed at a time. */
+const SUSPECT = `r.takeovers + (r.lost_at is not null)::int >= ${LONE_TAKEOVERS}`;
+
+/** Each run is found by its id, and locked in the order of the ids. */
+const found = (condition: string, lock: string): string => `
+  from (select t.id from unnest($2::uuid[]) as t(id) where ${fewIds("t.id")} order by t.id) t
+  cross join lateral (
+    select r.id, r.status, ${SUSPECT} as suspect from holdpoint.runs r
+    where r.id = t.id and r.tenant_id is not distinct from $1::uuid and ${condition}
+    ${lock}) r`;
+
 const PASSED_OVER = statement(
   "find_passed_over",
-  `select r.id from holdpoint.runs r
-   where r.tenant_id = $1::uuid and r.id = any($2::uuid[]) and r.owner is null and r.status = any($3::text[]) and not r.is_task
-     and (r.status = 'queued' or r.open_attempts > 0)
-     and ($4::boolean or r.takeovers + (r.lost_at is not null)::int < $5::int)`,
+  `select r.id ${found(CLAIMABLE_NOW, "")} where $3::boolean or not r.suspect`,
 );
 
-const CLAIM = statement(
-  "claim_runs",
-  `
-with rules as materialized (
-  select * from unnest($7::text[], $8::text[]) as t(from_status, to_status)
-),
-locked as materialized (
-  select r.id, r.status, r.takeovers + (r.lost_at is not null)::int >= $6::int as suspect from holdpoint.runs r
-  where r.tenant_id = $1::uuid and r.id = any($2::uuid[]) and r.owner is null and not r.is_task
-    and r.status = any($7::text[]) and (r.status = 'queued' or r.open_attempts > 0)
-    -- A process that does not know yet that it is gone would only lose it again.
-    and not exists (select from holdpoint.workers w where w.id = $3::uuid and w.gone_at is not null)
-  order by r.id for update skip locked
-),
--- Suspects are taken one at a time.
-chosen as materialized (
-  select l.id, l.status, l.suspect, row_number() over (partition by l.suspect order by l.id) as place from locked l
+const claimWith = (loaded: string, complete: string): string => `
+with locked as materialized (
+  select r.id, r.status, r.suspect ${found(
+    `${CLAIMABLE_NOW}
+      -- A process that does not know yet that it is gone would only lose it again.
+      and not exists (select from holdpoint.workers w where w.id = $3::uuid and w.gone_at is not null)`,
+    "for update of r skip locked",
+  )}
 ),
 moved as (
   update holdpoint.runs r set
-    status = t.to_status, version = r.version + 1, epoch = r.epoch + 1, owner = $3::uuid, claimed_at = holdpoint.clock(),
+    status = ${NEXT_STATUS}, version = r.version + 1, epoch = r.epoch + 1, owner = $3::uuid, claimed_at = holdpoint.clock(),
     takeovers = r.takeovers + (r.lost_at is not null)::int, lost_at = null, lost_reason = null,
-    queued_since = null, wait_deadline = case when t.to_status = t.from_status then r.wait_deadline end,
+    queued_since = null, wait_deadline = case when r.status = ${NEXT_STATUS} then r.wait_deadline end,
     progress_due_at = holdpoint.clock() + $4::float8 * interval '1 millisecond',
     updated_at = greatest(holdpoint.clock(), r.updated_at)
-  from chosen c join rules t on t.from_status = c.status
-  where r.id = c.id and r.owner is null and (not c.suspect or ($5::boolean and c.place = 1))
-  returning r.*, t.from_status, c.suspect
+  from locked l
+  -- Suspects are taken one at a time.
+  where r.id = l.id and r.owner is null
+    and (not l.suspect or ($5::boolean and r.id = (select s.id from locked s where s.suspect order by s.id limit 1)))
+  returning r.*, to_json(r) as run, l.status as from_status, l.suspect
 ),
 logged as (
   insert into holdpoint.transitions
@@ -168,9 +176,12 @@ logged as (
   from moved m
 ),
 ${announcedOf("moved", "r.status <> r.from_status")}
-select to_jsonb(r) - 'from_status' - 'suspect' as run, r.suspect,
-  s.version = r.version - 1 and s.step_seq = r.step_seq as complete,
-  ${LOADED}
+select r.run, r.suspect, s.version = r.version - 1 and s.step_seq = r.step_seq${complete} as complete,
+  ${loaded}
 from moved r join holdpoint.runs s on s.id = r.id
-order by r.id`,
-);
+order by r.id`;
+
+const CLAIM = statement("claim_runs", claimWith(LOADED, ""));
+
+/** Loads no history: for runs that were only submitted. */
+const CLAIM_NEW = statement("claim_runs", claimWith(LOADED_NEW, ` and ${IS_NEW}`));

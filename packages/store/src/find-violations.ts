@@ -162,6 +162,8 @@ const OF_HISTORY = {
     where t.from_status is distinct from t.before`,
   removed_and_there: `select t.run_id from holdpoint.tombstones t where t.tenant_id = $1::uuid
     and exists (select from holdpoint.runs r where r.id = t.run_id)`,
+  message_without_session: `select coalesce(m.run_id, m.session_id) as run_id from holdpoint.messages m
+    where m.tenant_id = $1::uuid and not exists (select from holdpoint.sessions s where s.id = m.session_id)`,
   history_without_run: [
     "transitions",
     "steps",

@@ -3,6 +3,7 @@
 // I2  Whatever is handed in is settled exactly once, by its own result or its own error.
 // I3  Nobody waits for a row of somebody else: what a batch has missed is settled outside of its lane.
 import { asError } from "./execute.ts";
+import type { Gate } from "./gate.ts";
 
 /** One batch, for the metrics. */
 export interface LaneReport {
@@ -20,6 +21,8 @@ export interface LanesOptions<Item, Result> {
   readonly lanes: number;
   /** Most items of one statement. */
   readonly limit: number;
+  /** Where its statements wait with those of others. */
+  readonly gate: Gate;
   /** Two items of one key never share a statement. */
   readonly keyOf: (item: Item) => string;
   /** Sends a batch; null for what was not moved. */
@@ -36,11 +39,11 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Opens lanes: gives what hands an item in. Items wait only while all lanes are under way, and, where one is free, for the
- * end of the loop's turn, so that what became ready together is sent together.
+ * Opens lanes: gives what hands an item in. Items wait only while all lanes are under way or the gate is full, and else for
+ * the end of the loop's turn, so that what became ready together is sent together.
  */
 export function openLanes<Item, Result>(options: LanesOptions<Item, Result>): (item: Item) => Promise<Result> {
-  const { lanes, keyOf } = options;
+  const { lanes, keyOf, gate } = options;
   let waiting: Waiting<Item, Result>[] = [];
   const flying = new Set<string>();
   let underWay = 0;
@@ -61,27 +64,31 @@ export function openLanes<Item, Result>(options: LanesOptions<Item, Result>): (i
     return batch;
   };
 
-  const pump = (): void => {
+  const pump = (leave: () => void): void => {
     isScheduled = false;
-    while (underWay < lanes && waiting.length > 0) {
-      const batch = next();
+    const batch = next();
+    if (batch.length === 0) {
       // What is left waits for an earlier one of its own run.
-      if (batch.length === 0) return;
-      const keys = batch.map(({ item }) => keyOf(item));
-      for (const key of keys) flying.add(key);
-      underWay += 1;
-      void sendBatch(options, batch).finally(() => {
-        for (const key of keys) flying.delete(key);
-        underWay -= 1;
-        schedule();
-      });
+      leave();
+      return;
     }
+    const keys = batch.map(({ item }) => keyOf(item));
+    for (const key of keys) flying.add(key);
+    underWay += 1;
+    void sendBatch(options, batch).finally(() => {
+      for (const key of keys) flying.delete(key);
+      underWay -= 1;
+      leave();
+      schedule();
+    });
+    // More than one statement holds has come.
+    schedule();
   };
 
   const schedule = (): void => {
-    if (isScheduled || underWay >= lanes || waiting.length === 0) return;
+    if (isScheduled || underWay >= lanes || !waiting.some(({ item }) => !flying.has(keyOf(item)))) return;
     isScheduled = true;
-    setImmediate(pump);
+    setImmediate(() => gate.enter(pump));
   };
 
   return (item) =>

@@ -260,13 +260,21 @@ const MEMORIES = `
          order by place limit ${MOST_MEMORIES}) k
    where k.bytes <= ${MOST_MEMORY_BYTES})`;
 
-/**
- * The columns that load what belongs to the run `r`: for the select list of a statement over `runs r` whose first parameter
- * is the tenant. A run without a step has nothing yet that steps bring; that is not even looked for.
- */
-export const LOADED = `
+/** What every run is told: what was said before it, and how things stand where it works. */
+const GENERAL = `
   (select coalesce(jsonb_agg(jsonb_build_object('seq', m.seq, 'role', m.role, 'text', m.text) order by m.seq), '[]')
    from holdpoint.messages m where m.session_id = r.session_id and m.seq <= r.input_seq) as messages,
+  (select coalesce(jsonb_agg(d.rule order by d.id), '[]') from holdpoint.deny_rules d
+   where d.tenant_id = $1::uuid and d.lifted_at is null) as denials,
+  (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as policy_revision,
+  ${MEMORIES} as memories,
+  (select coalesce(jsonb_agg(jsonb_build_object('name', v.name, 'reason', v.reason, 'sinceMs', ${msOf("v.since")},
+      'untilMs', ${msOf("v.closed_until")})), '[]')
+   from holdpoint.services v where v.tenant_id = $1::uuid) as services,
+  to_jsonb(holdpoint.clock())#>>'{}' as now`;
+
+/** What has happened to the run `r`. One without a step has nothing yet that steps bring; that is not even looked for. */
+const HISTORY = `
   case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body) order by s.seq), '[]')
    from holdpoint.steps s where s.run_id = r.id) end as steps,
   case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(to_jsonb(c) order by c.turn, c.ordinal), '[]')
@@ -308,15 +316,27 @@ export const LOADED = `
          and c.effect->>'kind' in ('effect', 'children')
          and s.body->>'result' in ('succeeded', 'partial', 'answered', 'not_established'))
          or (s.kind = 'effect_pending' and ${NEVER_SETTLED}))
-     where o.line = r.line and o.id <> r.id) end as line_effects,
-  (select coalesce(jsonb_agg(d.rule order by d.id), '[]') from holdpoint.deny_rules d
-   where d.tenant_id = $1::uuid and d.lifted_at is null) as denials,
-  (select t.policy_revision from holdpoint.tenants t where t.id = $1::uuid) as policy_revision,
-  ${MEMORIES} as memories,
-  (select coalesce(jsonb_agg(jsonb_build_object('name', v.name, 'reason', v.reason, 'sinceMs', ${msOf("v.since")},
-      'untilMs', ${msOf("v.closed_until")})), '[]')
-   from holdpoint.services v where v.tenant_id = $1::uuid) as services,
-  to_jsonb(holdpoint.clock())#>>'{}' as now`;
+     where o.line = r.line and o.id <> r.id) end as line_effects`;
+
+/** As `HISTORY` gives it of a run to which nothing has happened; the statement has none of its look-ups. */
+const NO_HISTORY = `
+  '[]'::jsonb as steps, '[]'::jsonb as calls, '[]'::jsonb as attempts, '[]'::jsonb as approvals, '[]'::jsonb as children,
+  '[]'::jsonb as earlier, '[]'::jsonb as unread, '[]'::jsonb as line_effects`;
+
+/**
+ * The columns that load what belongs to the run `r`: for the select list of a statement over `runs r` whose first parameter
+ * is the tenant.
+ */
+export const LOADED = `${HISTORY},${GENERAL}`;
+
+/** As `LOADED`, for a run of which `IS_NEW` is true. */
+export const LOADED_NEW = `${NO_HISTORY},${GENERAL}`;
+
+/**
+ * Whether nothing has happened to the run `r` but its submission and the claim that this statement makes. All that can be
+ * loaded moves its version, and what others of its line have done counts for those alone that do it again.
+ */
+export const IS_NEW = "r.version = 2 and r.retry_of is null";
 
 const LOAD = statement(
   "load_run",

@@ -278,7 +278,7 @@ moved as (
     and (i."stepSeq" is null or r.step_seq = i."stepSeq")
     and (i."fenceOwner" is null or (r.owner = i."fenceOwner" and r.epoch = i."fenceEpoch"))
     and (holdpoint.instant(i."notAfter") >= coalesce(r.paused_at, holdpoint.clock())) is not false
-  returning i.ord, to_jsonb(r) as run, r.id as run_id, r.session_id, r.epoch, r.version, r.status, r.updated_at as at,
+  returning i.ord, to_json(r) as run, r.id as run_id, r.session_id, r.epoch, r.version, r.status, r.updated_at as at,
     i.expected, i."actorKind", i."actorId", i.reason, i.log${
       has("steps") ? ", r.step_seq - coalesce(jsonb_array_length(i.steps), 0) as step_seq_before" : ""
     }${handedOn("i")}

@@ -3,6 +3,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { openGate } from "../src/gate.ts";
 import { type LaneReport, openLanes } from "../src/lanes.ts";
 
 interface Item {
@@ -14,10 +15,14 @@ interface Item {
 
 const MOVED = "moved";
 const SETTLED = "settled";
+/** Longer than any test: nobody gives up a place. */
+const PATIENCE_MS = 3_600_000;
+const openDoor = () => openGate({ places: 9, patienceMs: PATIENCE_MS });
 
 /** What is handed in, turn by turn of the loop, and which statements fail as a whole. */
 const plays = fc.record({
   lanes: fc.integer({ min: 1, max: 3 }),
+  places: fc.integer({ min: 1, max: 4 }),
   limit: fc.integer({ min: 1, max: 4 }),
   turns: fc.array(
     fc.array(
@@ -40,7 +45,7 @@ interface Sending {
 }
 
 /** Lanes whose statements end when they are told to, with all that can be seen of them from outside. */
-function openWatched({ lanes, limit, failing }: Pick<Play, "lanes" | "limit" | "failing">) {
+function openWatched({ lanes, places, limit, failing }: Omit<Play, "turns">) {
   const underWay: Sending[] = [];
   const sent: (readonly Item[])[] = [];
   const settled: { readonly item: Item; readonly missed: Error | null }[] = [];
@@ -49,6 +54,7 @@ function openWatched({ lanes, limit, failing }: Pick<Play, "lanes" | "limit" | "
   const handIn = openLanes<Item, string>({
     lanes,
     limit,
+    gate: openGate({ places, patienceMs: PATIENCE_MS }),
     keyOf: ({ key }) => key,
     async send(items) {
       const fails = failing[sent.length % failing.length] === true;
@@ -57,7 +63,7 @@ function openWatched({ lanes, limit, failing }: Pick<Play, "lanes" | "limit" | "
       underWay.push(sending);
       const keys = underWay.flatMap((each) => each.items.map(({ key }) => key));
       if (new Set(keys).size < keys.length) wrong.push(`of one key at once: ${keys.join()}`);
-      if (underWay.length > lanes) wrong.push(`${underWay.length} statements at once`);
+      if (underWay.length > Math.min(lanes, places)) wrong.push(`${underWay.length} statements at once`);
       if (items.length > limit || items.length === 0) wrong.push(`a statement of ${items.length}`);
       await sending.done.promise;
       underWay.splice(underWay.indexOf(sending), 1);
@@ -78,7 +84,7 @@ function openWatched({ lanes, limit, failing }: Pick<Play, "lanes" | "limit" | "
 
 /** All turns that are due have been taken: what could be sent has been. */
 async function untilStill(): Promise<void> {
-  for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+  for (let turn = 0; turn < 6; turn += 1) await nextTurn();
 }
 
 /** Hands in all of a play while its statements end in the scheduler's order; gives what came of it. */
@@ -142,7 +148,7 @@ test("whatever ends first, each item is sent once, in the order of its key, and 
   await fc.assert(property);
 });
 
-test("nothing waits while a lane is free, but for an earlier one of its own key", async () => {
+test("nothing waits while a lane and a place are free, but for an earlier one of its own key", async () => {
   const property = fc.asyncProperty(plays, async (play) => {
     const { handIn, underWay, sent } = openWatched(play);
     const items: Item[] = [];
@@ -155,7 +161,8 @@ test("nothing waits while a lane is free, but for an earlier one of its own key"
       await untilStill();
       const waiting = items.filter((item) => !sent.flat().includes(item));
       const busy = new Set(underWay.flatMap((each) => each.items.map(({ key }) => key)));
-      if (underWay.length < play.lanes) expect(waiting.filter(({ key }) => !busy.has(key))).toEqual([]);
+      if (underWay.length < Math.min(play.lanes, play.places))
+        expect(waiting.filter(({ key }) => !busy.has(key))).toEqual([]);
       underWay.at(0)?.done.resolve();
       await untilStill();
     }
@@ -169,7 +176,7 @@ test("nothing waits while a lane is free, but for an earlier one of its own key"
 });
 
 test("what is handed in within one turn of the loop is sent together, up to the limit", async () => {
-  const { handIn, underWay, sent } = openWatched({ lanes: 2, limit: 3, failing: [false] });
+  const { handIn, underWay, sent } = openWatched({ lanes: 2, places: 2, limit: 3, failing: [false] });
   const all = ["a", "b", "c", "d", "a", "e", "f"].map((key, id) => handIn({ key, id, fate: "moved" }));
   await untilStill();
   const idsOf = () => sent.map((batch) => batch.map(({ id }) => id));
@@ -188,6 +195,7 @@ test("an item whose settling takes for ever keeps its lane from nobody", async (
   const handIn = openLanes<number, string>({
     lanes: 1,
     limit: 10,
+    gate: openDoor(),
     keyOf: String,
     send: async (items) => items.map((item) => (item === 0 ? null : MOVED)),
     settle: () => new Promise(() => undefined),
@@ -202,6 +210,7 @@ test("an item whose settling fails is rejected by its own error, and nobody else
   const handIn = openLanes<number, string>({
     lanes: 1,
     limit: 10,
+    gate: openDoor(),
     keyOf: String,
     send: () => Promise.reject(new Error("the statement failed")),
     settle: async (item, missed) => {
