@@ -48,6 +48,8 @@ interface Asked {
 export interface Request<Seen extends { readonly run: Run }> extends Asked {
   /** Reads what the judgement rests on; null if there is no such run. */
   readonly read: (store: Store, runId: string) => Promise<Seen | null>;
+  /** What was read just now, to find the run: judged first. */
+  readonly seen?: Seen;
 }
 
 /** Reads a run's row alone: enough for what no history has to be known for. */
@@ -67,7 +69,8 @@ export async function act<Seen extends { readonly run: Run }, Extra = never>(
 ): Promise<ActResult<Extra>> {
   let last: Run | null = null;
   for (let tries = 0; tries < TRIES; tries += 1) {
-    const seen = await request.read(store, request.runId);
+    const known = tries === 0 ? request.seen : undefined;
+    const seen = known ?? (await request.read(store, request.runId));
     if (seen === null) return { result: "not_found" };
     last = seen.run;
     const judged = judge(seen);

@@ -3,7 +3,16 @@ import { LONE_TAKEOVERS, reduce, STATUSES, submitted } from "@holdpoint/core";
 import { announcedOf } from "./announce.ts";
 import { type Store, statement } from "./db.ts";
 import { asError, execute, executeBatch } from "./execute.ts";
-import { IS_NEW, LOADED, LOADED_NEW, type LoadedJson, type LoadedRun, loadedOf, loadRun } from "./load-run.ts";
+import {
+  IS_ALONE,
+  IS_NEW,
+  LOADED_ALONE,
+  LOADED_NEW,
+  type LoadedJson,
+  type LoadedRun,
+  loadedOf,
+  loadRun,
+} from "./load-run.ts";
 import { fewIds } from "./parts.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
 
@@ -110,7 +119,7 @@ type ClaimRow = LoadedJson & { readonly complete: boolean; readonly suspect: boo
 /** Null if somebody has taken the run away meanwhile. */
 async function load(store: Store, row: ClaimRow): Promise<LoadedRun | null> {
   if (row.complete) return loadedOf(row);
-  // The statement waited for somebody's change: it owns the row as it is now, but loaded the rest as it was before.
+  // The statement waited for somebody's change, so that it loaded the rest as it was before; or the run does something again.
   const reloaded = await loadRun(store, row.run.id);
   return reloaded !== null && isSameClaim(reloaded, row.run) ? reloaded : null;
 }
@@ -176,12 +185,13 @@ logged as (
   from moved m
 ),
 ${announcedOf("moved", "r.status <> r.from_status")}
-select r.run, r.suspect, s.version = r.version - 1 and s.step_seq = r.step_seq${complete} as complete,
+select r.run, r.suspect, s.version = r.version - 1 and s.step_seq = r.step_seq and ${complete} as complete,
   ${loaded}
 from moved r join holdpoint.runs s on s.id = r.id
 order by r.id`;
 
-const CLAIM = statement("claim_runs", claimWith(LOADED, ""));
+/** Loads nothing of a line: the few runs that do something again are loaded by a second statement. */
+const CLAIM = statement("claim_runs", claimWith(LOADED_ALONE, IS_ALONE));
 
 /** Loads no history: for runs that were only submitted. */
-const CLAIM_NEW = statement("claim_runs", claimWith(LOADED_NEW, ` and ${IS_NEW}`));
+const CLAIM_NEW = statement("claim_runs", claimWith(LOADED_NEW, IS_NEW));

@@ -49,9 +49,9 @@ export type DecideResult = ActResult<
  */
 export async function decideApproval(store: Store, decision: ApprovalDecision): Promise<DecideResult> {
   const read = () => readRequest(store, { approvalId: decision.approvalId, by: decision.actor.id });
-  const request = await read();
-  if (request === null) return { result: "not_found" };
-  const asked = { runId: request.run.id, event: "FactArrived" as const, actor: decision.actor, read };
+  const first = await read();
+  if (first === null) return { result: "not_found" };
+  const asked = { runId: first.run.id, event: "FactArrived" as const, actor: decision.actor, read, seen: first };
   return act<RequestSeen, DecideResult>(store, asked, (seen) => {
     const { run } = seen;
     const prepared = prepare(seen, decision);

@@ -287,6 +287,16 @@ const HISTORY = `
       order by p.hold_seq, p.id), '[]')
    from holdpoint.approvals p where p.run_id = r.id) as approvals,
   case when r.step_seq = 0 then '[]'::jsonb else ${childrenOf("k.parent = r.id")} end as children,
+  (select coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'body', f.body) order by f.arrival), '[]')
+   from holdpoint.inbox f where f.run_id = r.id and f.read_in_step is null) as unread`;
+
+/** As `HISTORY` gives it of a run to which nothing has happened; the statement has none of its look-ups. */
+const NO_HISTORY = `
+  '[]'::jsonb as steps, '[]'::jsonb as calls, '[]'::jsonb as attempts, '[]'::jsonb as approvals, '[]'::jsonb as children,
+  '[]'::jsonb as unread`;
+
+/** What the runs before the run `r` have done that does what they were to do again. */
+const LINE = `
   case when r.retry_of is null then '[]'::jsonb else
     (select coalesce(jsonb_agg(e.steps order by e.id), '[]') from (
      select o.id, jsonb_agg(jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body) order by s.seq) as steps
@@ -301,8 +311,6 @@ const HISTORY = `
          where n.line = r.line and n.id <> r.id and n.created_at > o.created_at
            and (n.status <> 'failed' or n.input is distinct from r.input))
      group by o.id) e) end as earlier,
-  (select coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'body', f.body) order by f.arrival), '[]')
-   from holdpoint.inbox f where f.run_id = r.id and f.read_in_step is null) as unread,
   case when r.retry_of is null then '[]'::jsonb else
     (select coalesce(jsonb_agg(jsonb_build_object('callId', c.id, 'tool', c.tool, 'argsHash', coalesce(${editedHashOf("c")}, c.args_hash),
         'result', case when s.kind = 'effect_pending' or ${FAILED_SINCE} then 'not_established'
@@ -318,25 +326,29 @@ const HISTORY = `
          or (s.kind = 'effect_pending' and ${NEVER_SETTLED}))
      where o.line = r.line and o.id <> r.id) end as line_effects`;
 
-/** As `HISTORY` gives it of a run to which nothing has happened; the statement has none of its look-ups. */
-const NO_HISTORY = `
-  '[]'::jsonb as steps, '[]'::jsonb as calls, '[]'::jsonb as attempts, '[]'::jsonb as approvals, '[]'::jsonb as children,
-  '[]'::jsonb as earlier, '[]'::jsonb as unread, '[]'::jsonb as line_effects`;
+/** As `LINE` gives it of a run that does nothing again. */
+const NO_LINE = "'[]'::jsonb as earlier, '[]'::jsonb as line_effects";
 
 /**
  * The columns that load what belongs to the run `r`: for the select list of a statement over `runs r` whose first parameter
- * is the tenant.
+ * is the tenant. Each look-up costs the statement its start-up, whether the run has what it looks for or not.
  */
-export const LOADED = `${HISTORY},${GENERAL}`;
+const LOADED = `${HISTORY}, ${LINE}, ${GENERAL}`;
+
+/** As `LOADED`, for a run of which `IS_ALONE` is true. */
+export const LOADED_ALONE = `${HISTORY}, ${NO_LINE}, ${GENERAL}`;
 
 /** As `LOADED`, for a run of which `IS_NEW` is true. */
-export const LOADED_NEW = `${NO_HISTORY},${GENERAL}`;
+export const LOADED_NEW = `${NO_HISTORY}, ${NO_LINE}, ${GENERAL}`;
+
+/** Whether the run `r` does not do again what another was to do. */
+export const IS_ALONE = "r.retry_of is null";
 
 /**
- * Whether nothing has happened to the run `r` but its submission and the claim that this statement makes. All that can be
- * loaded moves its version, and what others of its line have done counts for those alone that do it again.
+ * Whether nothing has happened to the run `r` but its submission and the claim that this statement makes: all that can be
+ * loaded moves its version.
  */
-export const IS_NEW = "r.version = 2 and r.retry_of is null";
+export const IS_NEW = `r.version = 2 and ${IS_ALONE}`;
 
 const LOAD = statement(
   "load_run",

@@ -78,7 +78,7 @@ prolonged as (
   where m."resumedFrom" ? 'at' and not m."closesApprovals" and a.run_id = m.run_id and a.state = 'pending'
 )`;
 
-/** The changes of approval requests, and the requests that come with a hold. */
+/** The changes of approval requests. */
 const JUDGED = `
 judged as (
   update holdpoint.approvals a
@@ -101,7 +101,10 @@ judged as (
          extended boolean, "deadlineMs" float8)
   where (not m."closesApprovals" or t.state not in ('pending', 'approved')) and a.id = t.id and a.run_id = m.run_id
   returning 1
-),
+)`;
+
+/** The requests that come with a hold. */
+const REQUESTED = `
 -- Reads the rows judged so that it comes after them: an edit closes one pending request of a call and makes another.
 requested as (
   insert into holdpoint.approvals (tenant_id, id, run_id, call_id, hold_seq, tool, args, args_hash, rule, roles, users,
@@ -216,7 +219,8 @@ const PARTS = {
   messages: { columns: { messages: "jsonb" }, text: SAID },
   steps: { columns: { steps: "jsonb" }, text: STEPPED },
   resumes: { columns: { resumedFrom: "jsonb", closesApprovals: "boolean" }, text: PROLONGED },
-  requests: { columns: { requests: "jsonb", approvals: "jsonb", closesApprovals: "boolean" }, text: JUDGED },
+  approvals: { columns: { approvals: "jsonb", closesApprovals: "boolean" }, text: JUDGED },
+  requests: { columns: { requests: "jsonb", closesApprovals: "boolean" }, text: REQUESTED },
   closesApprovals: { columns: { approvals: "jsonb", closesApprovals: "boolean" }, text: WITHDRAWN },
   decisions: { columns: { decisions: "jsonb" }, text: DECIDED },
   settles: { columns: { settles: "jsonb" }, text: SETTLED },

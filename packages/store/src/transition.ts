@@ -94,7 +94,8 @@ function partsOf(inputs: readonly MoveInput[]): ReadonlySet<TransitionPart> {
   const parts = new Set<TransitionPart>();
   for (const input of inputs) {
     for (const list of LISTS) if (input[list].length > 0) parts.add(list);
-    if (input.requests.length > 0 || input.approvals.length > 0) parts.add("requests");
+    // A request reads those that were judged before it.
+    if (input.requests.length > 0 || input.approvals.length > 0) parts.add("approvals");
     if (input.closesApprovals) parts.add("closesApprovals");
     if (input.resumedFrom !== null) parts.add("resumes");
     if (input.task !== null) parts.add("task");
@@ -111,6 +112,7 @@ const LISTS = [
   "lookUps",
   "late",
   "toldChildren",
+  "requests",
   "callbacks",
   "artifacts",
 ] as const satisfies readonly (TransitionPart & keyof Writes)[];
