@@ -118,12 +118,14 @@ type Parts = Made<CommitPart>;
 const ANCESTORS_HELD = `
 -- A stop of any ancestor forbids every start from the moment it is stored: the cascade may not have come here yet.
 ancestors_held as materialized (
-  select a.id, a.cancel_requested_at from holdpoint.runs a
-  where a.id in (
-    select unnest(r.ancestors) from holdpoint.runs r
-    join input i on i."runId" = r.id and nullif(i.start, 'null'::jsonb) is not null
-    where r.parent is not null)
-  order by a.id for share of a
+  select a.id, a.cancel_requested_at
+  from (
+    select distinct t.id from input i
+    cross join lateral (
+      select unnest(r.ancestors) as id from holdpoint.runs r where r.id = i."runId" and r.parent is not null) t
+    where nullif(i.start, 'null'::jsonb) is not null order by t.id) t
+  cross join lateral (
+    select a.id, a.cancel_requested_at from holdpoint.runs a where a.id = t.id for share of a) a
 )`;
 
 const BELOW_A_STOP =
