@@ -7,6 +7,8 @@ const PACKAGE_MAY_IMPORT = {
   store: ["core"],
   queue: ["core"],
   client: ["core", "protocol"],
+  // store for the form in which people see ids
+  log: ["store"],
   runtime: ["core", "workflow", "store", "queue"],
   // protocol for the slots of a pattern: the api judges by the same what a schedule may say
   upkeep: ["core", "protocol", "store", "queue"],
@@ -14,9 +16,9 @@ const PACKAGE_MAY_IMPORT = {
   testkit: ["core", "protocol", "store", "queue", "client", "runtime", "embedded"],
 };
 const APP_MAY_IMPORT = {
-  api: ["core", "protocol", "store", "queue", "upkeep"],
-  worker: ["core", "store", "queue", "runtime"],
-  sweeper: ["store", "queue", "upkeep"],
+  api: ["core", "protocol", "store", "queue", "upkeep", "log"],
+  worker: ["core", "store", "queue", "runtime", "log"],
+  sweeper: ["store", "queue", "upkeep", "log"],
   cli: ["client", "protocol"],
   // dev prepares what the fleet stands on (the schema, the queue's tables) and looks into the queue; it moves no run
   dev: ["client", "protocol", "embedded", "store", "queue"],

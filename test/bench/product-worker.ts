@@ -1,6 +1,6 @@
+import { openLog } from "@holdpoint/log";
 import { type Agent, createWorker, type Log } from "@holdpoint/runtime";
-import { openStore, showIds } from "@holdpoint/store";
-import { pino } from "pino";
+import { openStore } from "@holdpoint/store";
 import type { WorkerStart, Working } from "./worker-channel.ts";
 
 const LEASE_MS = 15_000;
@@ -8,7 +8,7 @@ const RENEW_MS = 5_000;
 const DRAIN_MS = 2_000;
 
 /** As in production, to an output that nobody keeps; warnings are also heard by whoever watches the benchmark. */
-const quiet = pino({ level: "info", base: { service: "worker", pid: process.pid }, formatters: { log: showIds } });
+const quiet = openLog({ service: "worker", level: "info" });
 const warn = (line: object): void => void process.stderr.write(`${JSON.stringify(line)}\n`);
 const log = {
   debug: quiet.debug.bind(quiet),

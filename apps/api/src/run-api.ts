@@ -1,9 +1,9 @@
 import type { AddressInfo } from "node:net";
+import { openLog } from "@holdpoint/log";
 import { openPublisher } from "@holdpoint/queue";
-import { openStore, type Store, showIds } from "@holdpoint/store";
+import { openStore, type Store } from "@holdpoint/store";
 import { checkStore } from "@holdpoint/store/read";
 import type { FastifyInstance } from "fastify";
-import { pino } from "pino";
 import { buildApi } from "./build-api.ts";
 import type { Config } from "./config.ts";
 import { failureOf } from "./failure.ts";
@@ -25,12 +25,7 @@ export interface RunOptions {
  * @throws {Error} Postgres cannot be used, its schema is not migrated, or the port is taken; nothing is left open then.
  */
 export async function runApi({ config, stopped, onListening }: RunOptions): Promise<void> {
-  const log = pino({
-    level: config.logLevel,
-    base: { service: "api" },
-    redact: ["req.headers.authorization"],
-    formatters: { log: showIds },
-  });
+  const log = openLog({ service: "api", level: config.logLevel, redact: ["req.headers.authorization"] });
   const { databaseUrl, queue, pooled, tokens, callbackSecrets, host, port } = config;
   await using store = openStore({ url: databaseUrl, pooled, applicationName: "holdpoint-api" });
   await requireSchema(store, config);

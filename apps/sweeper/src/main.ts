@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { once } from "node:events";
+import { openLog } from "@holdpoint/log";
 import { openPublisher } from "@holdpoint/queue";
-import { explainStartError, newId, openStore, showId, showIds } from "@holdpoint/store";
-import { pino } from "pino";
+import { explainStartError, newId, openStore, showId } from "@holdpoint/store";
 import { asksForHelp, readConfig, USAGE } from "./config.ts";
 import { runSender } from "./run-sender.ts";
 import { runSweeper } from "./run-sweeper.ts";
@@ -13,11 +13,7 @@ async function main(): Promise<void> {
     return;
   }
   const config = readConfig(process.env);
-  const log = pino({
-    level: config.logLevel,
-    base: { service: "sweeper", pid: process.pid },
-    formatters: { log: showIds },
-  });
+  const log = openLog({ service: "sweeper", level: config.logLevel });
   await using store = openStore({
     url: config.databaseUrl,
     pooled: config.pooled,

@@ -1,8 +1,8 @@
 // One working process. Its supervisor gives it an id, sees its end, and starts the next one.
 import { once } from "node:events";
+import { openLog } from "@holdpoint/log";
 import { createWorker, type Log } from "@holdpoint/runtime";
-import { explainStartError, openStore, showIds } from "@holdpoint/store";
-import { pino } from "pino";
+import { explainStartError, openStore } from "@holdpoint/store";
 import { readConfig } from "./config.ts";
 import { LEASE_OVER, STAY_DOWN } from "./exit-codes.ts";
 import { loadAgents, type OpenedAgents } from "./load-agents.ts";
@@ -31,11 +31,7 @@ async function work(
   { workerId, slots, stopped }: { workerId: string; slots: number; stopped: Promise<unknown> },
 ): Promise<void> {
   const config = readConfig(process.env);
-  const log = pino({
-    level: config.logLevel,
-    base: { service: "worker", pid: process.pid },
-    formatters: { log: showIds },
-  });
+  const log = openLog({ service: "worker", level: config.logLevel });
   await using store = openStore({
     url: config.databaseUrl,
     pooled: config.pooled,

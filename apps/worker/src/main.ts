@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { once } from "node:events";
+import { openLog } from "@holdpoint/log";
 import { openPublisher } from "@holdpoint/queue";
 import type { Log } from "@holdpoint/runtime";
-import { explainStartError, openStore, showIds } from "@holdpoint/store";
-import { pino } from "pino";
+import { explainStartError, openStore } from "@holdpoint/store";
 import { type MetricsPlace, readConfig } from "./config.ts";
 import { readArguments, USAGE } from "./options.ts";
 import { supervise } from "./supervise.ts";
@@ -15,11 +15,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const config = readConfig(process.env);
-  const log = pino({
-    level: config.logLevel,
-    base: { service: "supervisor", pid: process.pid },
-    formatters: { log: showIds },
-  });
+  const log = openLog({ service: "supervisor", level: config.logLevel });
   await using store = openStore({ url: config.databaseUrl, pooled: config.pooled, maxConnections: 2 });
   await store.pool.query("select 1 from holdpoint.workers limit 0");
   await using publisher = openPublisher(config.queue);

@@ -202,6 +202,17 @@ function logTry(
 ): void {
   const { runId, call, attempt, outcome } = tried;
   const code = "code" in outcome ? { code: outcome.code } : {};
-  const line = { event: `attempt.${outcome.kind}`, runId, tool: call.tool, callId: call.id, attempt, ...code };
-  log.info({ ...line, durationMs: Math.round(tried.durationMs) }, `attempt ${outcome.kind}`);
+  const durationMs = Math.round(tried.durationMs);
+  const line = {
+    event: `attempt.${outcome.kind}`,
+    runId,
+    tool: call.tool,
+    callId: call.id,
+    attempt,
+    ...code,
+    durationMs,
+  };
+  // A read that went well is told by the run's steps and its timeline.
+  const isRoutine = outcome.kind === "done" && call.effect.kind === "read";
+  log[isRoutine ? "debug" : "info"](line, `attempt ${outcome.kind}`);
 }

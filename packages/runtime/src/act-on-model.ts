@@ -31,9 +31,9 @@ export async function actOnModel(act: Act, { turn, service }: Pick<CallModel, "t
       run.commit({ steps: [step], currentStep, progress: false }),
     );
   }
-  const { id } = run.view.run;
-  log.info(
-    { event: "model.replied", runId: id, turn, calls: answer.calls.length, durationMs, ...answer.usage },
+  // The run's steps and its timeline tell it as well.
+  log.debug(
+    { event: "model.replied", runId: run.view.run.id, turn, calls: answer.calls.length, durationMs, ...answer.usage },
     "model replied",
   );
   const calls = judgeCalls(agent, answer.calls, turn);

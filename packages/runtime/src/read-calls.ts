@@ -1,9 +1,8 @@
 import type { LanguageModelV4ToolCall } from "@ai-sdk/provider";
 import { storableText } from "@holdpoint/core";
-import { type ModelMessage, wrapLanguageModel } from "ai";
+import type { ModelMessage } from "ai";
 import { cutText } from "./codec.ts";
-import { collectReply } from "./collect-reply.ts";
-import type { Agent, Model } from "./define-agent.ts";
+import type { Agent } from "./define-agent.ts";
 import { parseArguments } from "./parse-arguments.ts";
 
 /** A call as the model asked for it; whether its arguments fit its tool has not been looked at. */
@@ -22,15 +21,20 @@ const NAME_LIMIT = 64;
 const ID_LIMIT = 200;
 
 /**
- * The boundary at which calls come in: the agent's model, and the calls that it has asked for, in its order. Arguments
- * are read from the model's own text, since the SDK's parser rounds numbers and drops keys. In the message, which is
- * sent to the provider again with every request, refused arguments are `{}`; their text is kept aside, in metadata of
- * this product that no provider reads.
+ * The boundary at which calls come in: takes what the model asks for, in its order. Arguments are read from the model's
+ * own text, since the SDK's parser rounds numbers and drops keys. In the message, which is sent to the provider again
+ * with every request, refused arguments are `{}`; their text is kept aside, in metadata of this product that no provider
+ * reads.
  */
 export function readCalls(
-  { model, tools }: Pick<Agent, "model" | "tools">,
+  { tools }: Pick<Agent, "tools">,
   messages: readonly ModelMessage[],
-): { readonly model: Model; readonly calls: readonly RequestedCall[] } {
+): {
+  /** To be given each call of the reply, as it comes in; gives what of it goes into the message. */
+  readonly take: (part: LanguageModelV4ToolCall) => LanguageModelV4ToolCall;
+  /** Those that were taken so far. */
+  readonly calls: readonly RequestedCall[];
+} {
   const calls: RequestedCall[] = [];
   const freshId = uniqueIds(messages);
   const read = (part: LanguageModelV4ToolCall): LanguageModelV4ToolCall => {
@@ -48,19 +52,7 @@ export function readCalls(
       providerMetadata: { ...part.providerMetadata, holdpoint: aside },
     };
   };
-  const tapped = wrapLanguageModel({
-    model,
-    middleware: {
-      specificationVersion: "v4",
-      // Streamed from the provider, so that limits, a stop and what is between here and there work on it; whole for the SDK.
-      wrapGenerate: async ({ doStream, params }) =>
-        collectReply(await doStream(), {
-          signal: params.abortSignal,
-          take: (call) => (isOurs(call) ? read(call) : call),
-        }),
-    },
-  });
-  return { model: tapped, calls };
+  return { take: (part) => (isOurs(part) ? read(part) : part), calls };
 }
 
 /** What the provider executes itself is answered by it as well. */

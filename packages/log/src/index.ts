@@ -1,0 +1,2 @@
+export type { LogOptions } from "./open-log.ts";
+export { openLog } from "./open-log.ts";
