@@ -19,7 +19,9 @@ export interface ContestantSql {
   readonly endedAt: string;
   /** Gives `steps`: how many durable steps are stored. */
   readonly steps: string;
-  /** An expression: how many durable steps all runs have made. */
+  /** Gives `seconds` for each durable step: when it was stored, by the database's clock, since 1970. */
+  readonly stepTimes: string;
+  /** Of the runs with the ids `$1`, gives `steps`: how many durable steps they have made together; and the `least` and the `most` that one has. */
   readonly progress: string;
 }
 

@@ -83,7 +83,7 @@ interface DatabaseRow {
 
 const DATABASE = `
 select d.xact_commit::float8 + d.xact_rollback::float8 as transactions,
-  (select coalesce(sum(s.calls), 0)::float8 from pg_stat_statements s where s.dbid = d.datid) as statements,
+  (select coalesce(sum(s.calls), 0)::float8 from pg_stat_statements(false) s where s.dbid = d.datid) as statements,
   (pg_current_wal_insert_lsn() - '0/0')::float8 as wal_bytes
 from pg_stat_database d where d.datname = $1`;
 

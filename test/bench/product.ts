@@ -21,7 +21,9 @@ export const product: Contestant = {
     waits: "select exists (select from holdpoint.runs where ended_at is null) as waits",
     endedAt: "select extract(epoch from max(ended_at))::float8 as seconds from holdpoint.runs",
     steps: "select count(*)::int as steps from holdpoint.steps",
-    progress: "select sum(step_seq) from holdpoint.runs",
+    stepTimes: "select extract(epoch from at)::float8 as seconds from holdpoint.steps",
+    progress:
+      "select sum(step_seq)::int as steps, min(step_seq) as least, max(step_seq) as most from holdpoint.runs where id = any($1)",
   },
   async openClient({ url, queue }) {
     const store = openStore({ url, applicationName: "bench" });

@@ -14,13 +14,15 @@ export interface Servers extends AsyncDisposable {
 
 /**
  * What differs from Postgres' own defaults. Commits stay durable (`fsync`, `synchronous_commit`); the log is large enough
- * that no checkpoint falls into one trial and not into the other.
+ * that no checkpoint falls into one trial and not into the other. Nor does autovacuum, which comes once a minute: trials
+ * tell the planner themselves what the tables hold.
  */
 const POSTGRES_SETTINGS = {
   shared_preload_libraries: "pg_stat_statements",
   max_connections: "300",
   max_wal_size: "4GB",
   checkpoint_timeout: "30min",
+  autovacuum: "off",
 } as const;
 
 /** Starts Postgres, and Redis if it is asked for, in a temporary folder. */

@@ -1,17 +1,15 @@
 // The straw man's worker, whose runs wait for somebody after their third step.
 
 import { randomUUID } from "node:crypto";
-import pg from "pg";
 import { openBareWorker } from "./bullmq-server.ts";
 import { HELD_WORK } from "./held-work.ts";
-import { type Mover, openMover } from "./straw-moves.ts";
+import { type Mover, openMover, openMoverPool } from "./straw-moves.ts";
 import { serve, tellReached } from "./worker-channel.ts";
 
-const CONNECTIONS = 2;
 const RESULT = '{"ok":true}';
 
 await serve(async ({ url, queue, slots }) => {
-  const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
+  const pool = openMoverPool(url);
   const move = openMover(pool, randomUUID());
   const worker = await openBareWorker(queue, { concurrency: slots, work: ({ id }) => workOn(move, id) });
   return {

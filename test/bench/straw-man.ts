@@ -18,7 +18,9 @@ export const strawMan: Contestant = {
     waits: "select exists (select from run where status <> 'completed') as waits",
     endedAt: "select extract(epoch from max(updated_at))::float8 as seconds from run where status = 'completed'",
     steps: "select count(*)::int as steps from step",
-    progress: "select sum(step_seq) from run",
+    stepTimes: "select extract(epoch from at)::float8 as seconds from step",
+    progress:
+      "select sum(step_seq)::int as steps, min(step_seq) as least, max(step_seq) as most from run where id = any($1)",
   },
   async openClient({ url, queue: connection }) {
     const pool = new pg.Pool({ connectionString: url, max: 1 });

@@ -1,4 +1,4 @@
-import type pg from "pg";
+import pg from "pg";
 
 /** One durable move of a run. */
 export interface StrawMove {
@@ -24,6 +24,14 @@ export type Mover = (move: StrawMove) => Promise<StrawRun | null>;
 /** Statements under way at once, and most moves in one. */
 const LANES = 2;
 const BATCH_LIMIT = 100;
+
+/**
+ * Connections for the lanes. Each plans the statement once, for a few rows found by their ids, as the product's do: planned
+ * for a full batch and a small table it would read the whole table each time.
+ */
+export function openMoverPool(url: string): pg.Pool {
+  return new pg.Pool({ connectionString: url, max: LANES, options: "-c plan_cache_mode=force_generic_plan" });
+}
 
 /** Lets the moves of concurrent runs share statements: what arrives while they are under way goes with the next. */
 export function openMover(pool: pg.Pool, owner: string): Mover {

@@ -1,17 +1,15 @@
 // The straw man's worker: a bare BullMQ worker that moves runs on, step by step.
 
 import { randomUUID } from "node:crypto";
-import pg from "pg";
 import { openBareWorker } from "./bullmq-server.ts";
-import { type Mover, openMover } from "./straw-moves.ts";
+import { type Mover, openMover, openMoverPool } from "./straw-moves.ts";
 import { stepsOf } from "./work.ts";
 import { serve } from "./worker-channel.ts";
 
-const CONNECTIONS = 2;
 const RESULT = '{"ok":true}';
 
 await serve(async ({ url, queue, slots, work }) => {
-  const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
+  const pool = openMoverPool(url);
   const move = openMover(pool, randomUUID());
   const steps = stepsOf(work);
   const worker = await openBareWorker(queue, { concurrency: slots, work: ({ id }) => workOn(move, id, steps) });

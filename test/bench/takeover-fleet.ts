@@ -14,6 +14,8 @@ export interface TakeoverFleet extends AsyncDisposable {
   /** Starts a worker, and waits until its processes take wake-ups. */
   startWorker(processes: number): Promise<void>;
   startSweeper(): Promise<void>;
+  /** Waits until so many processes take wake-ups: those that were killed have got successors. */
+  untilWhole(processes: number): Promise<void>;
   /** Kills a process and, before it, its supervisor. */
   killWorkerOf(pid: number): void;
   /** Submits a run that goes on until its process is killed; gives its id. */
@@ -78,6 +80,10 @@ export async function openTakeoverFleet(stage: Stage, kind: QueueKind): Promise<
       for (const pid of started) supervisors.set(pid, supervisor);
     },
     startSweeper: async () => void programs.start("sweeper", []),
+    untilWhole: async (processes) =>
+      void (await until("the processes' successors", async () =>
+        (await livingPids()).length >= processes ? true : null,
+      )),
     killWorkerOf(pid) {
       supervisors.get(pid)?.kill("SIGKILL");
       process.kill(pid, "SIGKILL");
@@ -140,7 +146,7 @@ function openPrograms(env: Readonly<Record<string, string>>) {
       const child = spawn(process.execPath, [`apps/${app}/src/main.ts`, ...args], {
         cwd: ROOT,
         env: { ...env },
-        stdio: ["ignore", "ignore", "ignore"],
+        stdio: ["ignore", "ignore", "inherit"], // their logs are nobody's, but why one cannot start is
       });
       children.add(child);
       child.once("exit", () => children.delete(child));

@@ -28,24 +28,24 @@ export interface Trial {
   readonly runs: number;
   readonly steps: number;
   readonly seconds: number;
+  /** Steps of the second half of the time to those of the first: 1 where all was warm when it began. */
+  readonly steadiness: number;
   readonly used: Counters;
 }
 
 /** A longer trial is stuck. */
 const LIMIT_MS = 300_000;
-const POLL_MS = 50;
-/** Statements of ours between the readings, besides the polls: how many steps there are, and the clock. */
-const BETWEEN = 2;
+/** Each poll reads all runs: seldom enough to be nothing beside the work, and soon at once for what ends at once. */
+const POLLS_MS = { first: 5, growth: 1.5, last: 250 };
+/** Statements of ours between the readings, besides the polls: the clock. */
+const BETWEEN = 1;
 
 /** Plays one contestant on a database of its own. */
 export async function playTrial(stage: Stage, contestant: Contestant, options: TrialOptions): Promise<Trial> {
   await using cast = await openCast(stage, contestant, options);
   const { arena, client, workers } = cast;
-  const warmUp = await client.submit(options.warmUpRuns);
-  await warmUp.announce();
-  await untilAllEnded(arena, contestant, workers);
-  // Before the runs are stored, so that their pages are in the log when the measured part begins.
-  await stage.servers.admin.query("checkpoint");
+  await warmUp(stage, contestant, { cast, runs: options.warmUpRuns });
+  const stepsBefore = await readNumber(arena, contestant.sql.steps, "steps");
   const submitted = await client.submit(options.runs);
   const profiled = stage.settings.profileDir !== null && options.profile !== undefined && contestant.name === "product";
   if (profiled) {
@@ -53,7 +53,6 @@ export async function playTrial(stage: Stage, contestant: Contestant, options: T
     await Promise.all(workers.map((worker) => worker.startProfile()));
   }
   const before = await readCounters(stage.servers, arena, workers);
-  const stepsBefore = await readNumber(arena, contestant.sql.steps, "steps");
   const from = await readNumber(arena, "select extract(epoch from clock_timestamp())::float8 as seconds", "seconds");
   await submitted.announce();
   const polls = await untilAllEnded(arena, contestant, workers);
@@ -63,11 +62,31 @@ export async function playTrial(stage: Stage, contestant: Contestant, options: T
   const steps = (await readNumber(arena, contestant.sql.steps, "steps")) - stepsBefore;
   const expected = options.runs * stepsOf(options.work);
   if (steps !== expected) throw new Error(`The ${contestant.name} stored ${steps} steps, not ${expected}`);
-  return { runs: options.runs, steps, seconds: to - from, used: subtract(after, before, polls + BETWEEN) };
+  const steadiness = await readSteadiness(arena, contestant, { from, to });
+  return { runs: options.runs, steps, seconds: to - from, steadiness, used: subtract(after, before, polls + BETWEEN) };
+}
+
+/**
+ * Plays runs until the processes and the servers are warm, and makes the database one that has worked for some time.
+ *
+ * The checkpoint comes first: after it the first change of a page, be it a hint alone, puts the whole page into the log.
+ * That is done with when the measured part begins, which no step has caused. The planner learns what the tables hold, as
+ * autovacuum, which is off, would have told it.
+ */
+export async function warmUp(
+  stage: Stage,
+  contestant: Contestant,
+  { cast: { arena, client, workers }, runs }: { readonly cast: Cast; readonly runs: number },
+): Promise<void> {
+  await stage.servers.admin.query("checkpoint");
+  const submitted = await client.submit(runs);
+  await submitted.announce();
+  await untilAllEnded(arena, contestant, workers);
+  await arena.admin.query("analyze");
 }
 
 /** All that takes part in a trial. */
-interface Cast extends AsyncDisposable {
+export interface Cast extends AsyncDisposable {
   readonly arena: Arena;
   readonly client: Client;
   readonly workers: readonly WorkerProcess[];
@@ -106,13 +125,29 @@ export async function untilAllEnded(
   workers: readonly WorkerProcess[],
 ): Promise<number> {
   const deadlineMs = performance.now() + LIMIT_MS;
+  let pauseMs = POLLS_MS.first;
   for (let polls = 1; ; polls += 1) {
     const { rows } = await admin.query<{ waits: boolean }>(sql.waits);
     if (rows[0]?.waits === false) return polls;
     if (workers.some((worker) => worker.hasEnded())) throw new Error(`A worker of the ${name} has ended`);
     if (performance.now() > deadlineMs) throw new Error(`The ${name} did not end its runs`);
-    await sleep(POLL_MS);
+    await sleep(pauseMs);
+    pauseMs = Math.min(POLLS_MS.last, pauseMs * POLLS_MS.growth);
   }
+}
+
+async function readSteadiness(
+  { admin }: Arena,
+  { sql }: Contestant,
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<number> {
+  const { rows } = await admin.query<{ first: number; second: number }>(
+    `select count(*) filter (where seconds <= $2)::int as first, count(*) filter (where seconds > $2)::int as second
+     from (${sql.stepTimes}) s where seconds > $1`,
+    [from, (from + to) / 2],
+  );
+  if (rows[0] === undefined) throw new Error("There are no steps");
+  return rows[0].second / rows[0].first;
 }
 
 async function readNumber<Key extends string>({ admin }: Arena, text: string, key: Key): Promise<number> {

@@ -27,6 +27,8 @@ export interface Usage {
 /** Answers by order: what each of them gives. */
 export interface Answers {
   readonly usage: Usage;
+  /** What it uses when all that nobody needs any more has been thrown away. */
+  readonly leanUsage: Usage;
   /** How many statements the flush took. */
   readonly flushStatistics: number;
   readonly startProfile: null;
@@ -85,6 +87,9 @@ function openObedience(working: Working): (order: Order) => Promise<Answers[keyo
     switch (order.do) {
       case "usage":
         return usageNow();
+      case "leanUsage":
+        await collectGarbage(inspector);
+        return usageNow();
       case "flushStatistics":
         return flushStatistics(working.pools);
       case "startProfile":
@@ -103,6 +108,12 @@ function openObedience(working: Working): (order: Order) => Promise<Answers[keyo
         return null;
     }
   };
+}
+
+async function collectGarbage(inspector: Session): Promise<void> {
+  inspector.connect();
+  await inspector.post("HeapProfiler.collectGarbage");
+  inspector.disconnect();
 }
 
 function usageNow(): Usage {

@@ -8,6 +8,8 @@ export interface WorkerProcess extends AsyncDisposable {
   /** Whether its process has ended. */
   hasEnded(): boolean;
   usage(): Promise<Usage>;
+  /** What it uses when all that nobody needs any more has been thrown away. */
+  leanUsage(): Promise<Usage>;
   /** Lets somebody hear what it tells unasked. */
   onNews(hear: (news: News) => void): void;
   /** Makes Postgres count what its connections have done; gives how many statements that took. */
@@ -58,6 +60,7 @@ export async function startWorker(program: URL, start: WorkerStart): Promise<Wor
     pid: child.pid ?? 0,
     hasEnded,
     usage: () => ask("usage"),
+    leanUsage: () => ask("leanUsage"),
     onNews: (hear) => void hearers.add(hear),
     flushStatistics: () => ask("flushStatistics"),
     startProfile: async () => void (await ask("startProfile")),

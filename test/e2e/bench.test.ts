@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findRedis } from "../../packages/embedded/src/index.ts";
 import { product } from "../bench/product.ts";
-import { costBetween, watchProgress } from "../bench/progress.ts";
+import { watchProgress } from "../bench/progress.ts";
 import { openStage, type Stage } from "../bench/stage.ts";
 import { strawMan } from "../bench/straw-man.ts";
 import { openCast, playTrial, untilAllEnded } from "../bench/trial.ts";
@@ -32,7 +32,7 @@ test("the benchmark counts what a trial of either contestant does, and nothing o
   expect(played.used.statements).toBeGreaterThanOrEqual(4 * 3); // at the least a claim, the reply, the end
   for (const { seconds, used } of [ceiling, played]) {
     // Each statement is a transaction. A renewed lease may be counted as the one before a reading and as the other after
-    // it, and a visit of autovacuum is a transaction without a statement.
+    // it.
     expect(Math.abs(used.transactions - used.statements)).toBeLessThanOrEqual(2);
     expect(seconds).toBeGreaterThan(0);
     expect(used.walBytes).toBeGreaterThan(0);
@@ -45,11 +45,16 @@ test("progress is watched from before its beginning, however quick the workers a
   const { arena, client, workers } = cast;
   const submitted = await client.submit(2);
   const steps = 2 * STEPS;
+  let polls = 0;
   const begin = async () => {
     await submitted.announce();
-    await untilAllEnded(arena, strawMan, workers);
+    polls = await untilAllEnded(arena, strawMan, workers);
   };
-  const points = await watchProgress(arena, strawMan, { steps, begin });
-  expect(points.map((point) => point.steps)).toEqual([0, steps]);
-  expect(costBetween(points, 0, steps).seconds).toBeGreaterThan(0);
+  const [first, last, ...others] = await watchProgress(arena, strawMan, { runs: submitted.ids, steps, begin });
+  expect(first).toMatchObject({ steps: 0, least: 0, most: 0 });
+  expect(last).toMatchObject({ steps, least: STEPS, most: STEPS });
+  expect(others).toEqual([]);
+  // One run after the other: a claim, the steps and an end each, and nothing of who watches.
+  expect((last?.statements ?? 0) - (first?.statements ?? 0) - polls).toBe(2 * (1 + STEPS + 1));
+  expect(last?.walBytes).toBeGreaterThan(first?.walBytes ?? 0);
 });

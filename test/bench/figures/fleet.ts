@@ -22,7 +22,7 @@ export const fleet: Figure = {
           slots: SLOTS,
           processes,
           ...sized(stage.settings, {
-            full: { runs: 2_000, warmUpRuns: 300 * processes },
+            full: { runs: 2_000, warmUpRuns: 1_000 * processes },
             quick: { runs: 200, warmUpRuns: 20 * processes },
           }),
         });

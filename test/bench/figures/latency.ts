@@ -55,9 +55,12 @@ export async function playLatency(
   if (worker === undefined) throw new Error("There is no worker");
   await using people = await contestant.openPeople(arena);
   const reached = listen(worker);
+  await stage.servers.admin.query("checkpoint"); // not later: see `warmUp`
   const startMs: number[] = [];
   const continueMs: number[] = [];
   for (let number = 0; number < warmUpRuns + runs; number += 1) {
+    // Early enough for the plans to be made anew.
+    if (number === Math.floor(warmUpRuns / 2)) await arena.admin.query("analyze");
     const started = await timed(reached("started"), await people.prepareRun());
     await untilHeld(arena, contestant, { runs: 1, workers });
     const continued = await timed(reached("continued"), await onlyRequest(people));

@@ -5,24 +5,29 @@ import { MOVING, type SweepContext, TIDYING, WAKING, WATCHING } from "@holdpoint
 import { percentile } from "../arithmetic.ts";
 import type { Figure } from "../figure.ts";
 import { BENCH_AGENT, product } from "../product.ts";
-import { goal, type Row, rowOf, type Sample } from "../row.ts";
-import { sized } from "../settings.ts";
-import type { Arena } from "../stage.ts";
+import { type Goal, goal, type Row, rowOf, type Sample } from "../row.ts";
+import { type QueueKind, sized } from "../settings.ts";
+import type { Arena, Stage } from "../stage.ts";
+import { measureWorker, type WorkerLoad } from "../worker-memory.ts";
 
 const PASSES = 60;
 const WARM_UP_PASSES = 20;
 const DUE = 1_000;
 const LOOKS = 100;
+const SLOTS = 100;
+/** Nothing more, but for what varies in what stays resident after a collection. */
+const SAME_MEMORY = 1.05;
 const PAGE = { limit: 50, after: null };
 
 /** What runs wait for does not matter to sweeps that find nothing due, nor to lists. */
 export const millionHeld: Figure = {
   name: "million-held",
   measures:
-    "A million runs wait for people, children, the other side and the clock, and nothing of them is due: what all sweeps of a pass cost, what a pass costs that a thousand are due in, and what lists cost.",
+    "A million runs wait for people, children, the other side and the clock, and nothing of them is due: what all sweeps of a pass cost, what a pass costs that a thousand are due in, what lists cost, and what a worker process needs of memory. The ceiling of its memory is the same process on an empty database; a busy slot is what one with 100 runs in work needs more than one with a single run.",
   async run(stage, say) {
     const held = sized(stage.settings, { full: 1_000_000, quick: 20_000 });
     const queue = stage.settings.queues[0] ?? "postgres";
+    const judged = (wanted: Goal) => (stage.settings.quick ? {} : { goal: wanted });
     await using arena = await stage.openArena(product.schema, queue);
     await using store = openStore({ url: arena.url, applicationName: "bench", maxConnections: 1 });
     await writeHeldRuns(arena.admin, { count: held, tenantId: DEFAULT_TENANT, agent: BENCH_AGENT.name });
@@ -30,17 +35,54 @@ export const millionHeld: Figure = {
     const idle = await repeated(stage.settings.rounds, () => passesWithoutDue(store, arena));
     const lists = await repeated(stage.settings.rounds, () => looksAtLists(store));
     const due = await repeated(stage.settings.rounds, () => passWithDue(store, arena));
+    say("sweeps and lists done");
+    const memories = await measureMemories(stage, { full: arena, queue });
+    const sweeps = { queue: null, unit: "ms of the server", ...judged(goal("value", "at most", 5)) };
+    const pass = { queue: null, unit: "ms", ...judged(goal("value", "at most", 500)) };
+    const memory = { queue, unit: "MB", ...judged(goal("ratio", "at most", SAME_MEMORY)) };
     const rows: Row[] = [
-      rowOf(
-        { figure: "all sweeps, nothing due", queue: null, unit: "ms of the server", goal: goal("value", "at most", 5) },
-        idle,
-      ),
-      rowOf({ figure: `a pass with ${DUE} due`, queue: null, unit: "ms", goal: goal("value", "at most", 500) }, due),
+      rowOf({ figure: "all sweeps, nothing due", ...sweeps }, idle),
+      rowOf({ figure: `a pass with ${DUE} due`, ...pass }, due),
       rowOf({ figure: "a page of runs or requests, p99", queue: null, unit: "ms" }, lists),
+      rowOf(
+        { figure: "worker memory, with the held runs to without", ...memory },
+        memories.map(({ held: value, none: ceiling }) => ({ value: value / 1e6, ceiling: ceiling / 1e6 })),
+      ),
+      rowOf(
+        { figure: "worker memory, of a busy slot", queue, unit: "KB" },
+        memories.map(({ slot }) => ({ value: slot / 1e3, ceiling: null })),
+      ),
     ];
     return rows;
   },
 };
+
+/** What one round has found, in bytes. */
+interface Memories {
+  readonly none: number;
+  readonly held: number;
+  readonly slot: number;
+}
+
+/** The same process on an empty database and on that with the held runs; and busy ones, each on a database of its own. */
+async function measureMemories(
+  stage: Stage,
+  { full, queue }: { readonly full: Arena; readonly queue: QueueKind },
+): Promise<readonly Memories[]> {
+  const onEmpty = async (options: WorkerLoad): Promise<number> => {
+    await using empty = await stage.openArena(product.schema, queue);
+    return await measureWorker(empty, options);
+  };
+  const memories: Memories[] = [];
+  for (let round = 0; round < stage.settings.rounds; round += 1) {
+    const none = await onEmpty({ slots: SLOTS, busy: 0 });
+    const held = await measureWorker(full, { slots: SLOTS, busy: 0 });
+    const one = await onEmpty({ slots: 1, busy: 1 });
+    const all = await onEmpty({ slots: SLOTS, busy: SLOTS });
+    memories.push({ none, held, slot: (all - one) / (SLOTS - 1) });
+  }
+  return memories;
+}
 
 async function repeated(rounds: number, measure: () => Promise<number>): Promise<readonly Sample[]> {
   const samples: Sample[] = [];

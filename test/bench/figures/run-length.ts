@@ -1,12 +1,12 @@
 import type { Contestant } from "../contestant.ts";
 import type { Figure } from "../figure.ts";
 import { product } from "../product.ts";
-import { costBetween, type StepCost, watchProgress } from "../progress.ts";
+import { costsOf, type StepCost, watchProgress } from "../progress.ts";
 import { goal, type Measure, type Row, rowOf } from "../row.ts";
 import { type QueueKind, sized } from "../settings.ts";
 import type { Stage } from "../stage.ts";
 import { strawMan } from "../straw-man.ts";
-import { openCast, untilAllEnded } from "../trial.ts";
+import { openCast, warmUp } from "../trial.ts";
 import { stepsOf, type Work } from "../work.ts";
 
 /** Both make a run of a thousand steps: a long turn, and a long conversation. */
@@ -14,12 +14,11 @@ const SHAPES = [
   { name: "one turn of 998 calls", full: { turns: 1, calls: 998 }, quick: { turns: 1, calls: 98 } },
   { name: "499 turns of one call", full: { turns: 499, calls: 1 }, quick: { turns: 49, calls: 1 } },
 ];
-const SIZES = { full: { runs: 20, warmUpRuns: 4 }, quick: { runs: 4, warmUpRuns: 1 } };
+const SIZES = { full: { runs: 20, warmUpRuns: 10 }, quick: { runs: 4, warmUpRuns: 1 } };
 const SLOTS = 20;
 
-/** The parts of a run that are compared: of a thousand steps those from the 10th to the 110th, and from the 890th on. */
-const EARLY = { from: 0.01, to: 0.11 };
-const LATE = { from: 0.89, to: 0.99 };
+/** What is compared, in shares of a run: of a thousand steps those from the 10th, and those up to the 990th; a hundred a run. */
+const PARTS = { from: 0.01, to: 0.99, length: 0.1 };
 
 const MOST = goal("ratio", "at most", 1.1);
 
@@ -32,7 +31,7 @@ interface Costs {
 export const runLength: Figure = {
   name: "run-length",
   measures:
-    "Twenty runs of a thousand steps at once in one worker process. The ceiling is not the straw man but the run's own beginning: what a step costs from the 890th to the 990th, against what it cost from the 10th to the 110th.",
+    "Twenty runs of a thousand steps at once in one worker process. The ceiling is not the straw man but the runs' own beginning: what a step costs in the last hundred steps a run before one of them stores its 990th, against the first hundred a run after all of them have stored their 10th.",
   async run(stage, say) {
     const [queue = "postgres"] = stage.settings.queues; // a run is claimed once: the queue has no part in it
     const rows: Row[] = [];
@@ -61,16 +60,20 @@ async function playLongRuns(
 ): Promise<Costs> {
   const { runs, warmUpRuns } = sized(stage.settings, SIZES);
   await using cast = await openCast(stage, contestant, { queue, work, slots: SLOTS });
-  const { arena, client, workers } = cast;
-  const warmUp = await client.submit(warmUpRuns);
-  await warmUp.announce();
-  await untilAllEnded(arena, contestant, workers);
-  await stage.servers.admin.query("checkpoint");
+  const { arena, client } = cast;
+  await warmUp(stage, contestant, { cast, runs: warmUpRuns });
   const submitted = await client.submit(runs);
-  const steps = runs * stepsOf(work);
-  const points = await watchProgress(arena, contestant, { steps, begin: () => submitted.announce() });
-  const part = ({ from, to }: typeof EARLY) => costBetween(points, from * steps, to * steps);
-  return { early: part(EARLY), late: part(LATE) };
+  const length = stepsOf(work);
+  const points = await watchProgress(arena, contestant, {
+    runs: submitted.ids,
+    steps: runs * length,
+    begin: () => submitted.announce(),
+  });
+  return costsOf(points, {
+    from: PARTS.from * length,
+    to: PARTS.to * length,
+    steps: runs * PARTS.length * length,
+  });
 }
 
 function rowsOf(

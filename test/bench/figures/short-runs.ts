@@ -19,7 +19,7 @@ export const shortRuns: Figure = {
         slots: SLOTS,
         profile: "short-runs",
         ...sized(stage.settings, {
-          full: { runs: 4_000, warmUpRuns: 1_000 },
+          full: { runs: 4_000, warmUpRuns: 4_000 },
           quick: { runs: 200, warmUpRuns: 50 },
         }),
       });

@@ -15,7 +15,7 @@ export const takeover: Figure = {
     "SIGKILL of a process that works on a run, to the run's claim by another one, by the database's clock (the median of each round). A child process: its supervisor, with four of them, gives the run back. A whole worker with its supervisor: the sweeper does, when a lease of 3 s and a grace of 0.5 s are over; it sweeps each 0.2 s.",
   async run(stage, say) {
     const rows: Row[] = [];
-    const sizes = sized(stage.settings, { full: { children: 20, workers: 5 }, quick: { children: 3, workers: 1 } });
+    const sizes = sized(stage.settings, { full: { children: 8, workers: 2 }, quick: { children: 3, workers: 1 } });
     for (const queue of stage.settings.queues) {
       const children: number[] = [];
       const workers: number[] = [];
@@ -41,7 +41,12 @@ interface Kills {
 export async function killChildren(stage: Stage, { queue, kills }: Kills): Promise<readonly number[]> {
   await using fleet = await openTakeoverFleet(stage, queue);
   await fleet.startWorker(PROCESSES);
-  return await repeat(kills, () => takenOver(fleet, (pid) => void process.kill(pid, "SIGKILL")));
+  return await repeat(kills, async () => {
+    // A supervisor waits longer and longer with the successor of a process that has not lived for long. Without this pause
+    // the fleet would be gone after some kills, and what was measured would be how long it takes to start a process.
+    await fleet.untilWhole(PROCESSES);
+    return takenOver(fleet, (pid) => void process.kill(pid, "SIGKILL"));
+  });
 }
 
 /** Kills a worker, its supervisor first, so that nobody but the sweeper notices. */

@@ -10,8 +10,8 @@ import type { Trial } from "../trial.ts";
 const WORK = { turns: 1, calls: 10 };
 
 const SIZES = {
-  100: { full: { runs: 1_500, warmUpRuns: 300 }, quick: { runs: 150, warmUpRuns: 30 } },
-  20: { full: { runs: 800, warmUpRuns: 200 }, quick: { runs: 60, warmUpRuns: 20 } },
+  100: { full: { runs: 3_000, warmUpRuns: 3_000 }, quick: { runs: 150, warmUpRuns: 30 } },
+  20: { full: { runs: 1_500, warmUpRuns: 1_500 }, quick: { runs: 60, warmUpRuns: 20 } },
 } as const;
 
 type Slots = keyof typeof SIZES;
@@ -91,6 +91,7 @@ function rowsOf(
   const seconds = "s / 1 000 steps";
   return [
     row(measure("durable steps", "steps/s", goals.steps), ({ steps, seconds: took }) => steps / took),
+    row(measure("second half of the time to the first", "× steps"), ({ steadiness }) => steadiness),
     row(
       measure("transactions", "per step", goals.transactions),
       perStep(({ transactions }) => transactions),
