@@ -1,4 +1,5 @@
 import type { AssistantModelMessage, ModelMessage, ToolCallPart } from "ai";
+import { growing } from "./growing.ts";
 
 /** A conversation that providers would refuse. Says which message and call, and nothing of what they hold. */
 export class ConversationError extends RangeError {
@@ -14,15 +15,21 @@ export class ConversationError extends RangeError {
  */
 export function checkConversation(messages: readonly ModelMessage[]): void {
   if (messages.length === 0) throw new ConversationError("The conversation is empty");
-  for (const [index, message] of messages.entries()) {
-    const before = messages[index - 1];
-    if (message.role === "assistant") checkReply(message, messages[index + 1], `Message ${index + 1}`);
-    if (message.role === "tool" && (before?.role !== "assistant" || callsOf(before).length === 0))
-      throw new ConversationError(`Message ${index + 1} has results, but no calls stand before it`);
-  }
+  checkMessages(messages);
   if (messages.at(-1)?.role === "assistant")
     throw new ConversationError(`Message ${messages.length} is a reply and stands last: there is nothing to answer`);
 }
+
+/** A reply and its results are told together: what stands behind a message does not change. */
+const checkMessages = growing(
+  () => undefined,
+  (_, messages, place) => {
+    const [before, message, next] = [messages[place - 1], messages[place], messages[place + 1]];
+    if (message?.role === "assistant") checkReply(message, next, `Message ${place + 1}`);
+    if (message?.role === "tool" && (before?.role !== "assistant" || callsOf(before).length === 0))
+      throw new ConversationError(`Message ${place + 1} has results, but no calls stand before it`);
+  },
+);
 
 function checkReply(reply: AssistantModelMessage, next: ModelMessage | undefined, where: string): void {
   const calls = callsOf(reply);

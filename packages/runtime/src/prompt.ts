@@ -32,6 +32,9 @@ export interface Conversation {
    * The conversation that the model is shown: the session's messages up to the submission, then this run's steps. Every
    * call has exactly one result, in model order, directly behind the reply that made it.
    *
+   * As long as what was told holds, it is the same array, which has grown: whoever works something out of it need not
+   * begin anew (`growing`).
+   *
    * @param told the run as it is by now: what was told before is in it.
    * @throws {RangeError} a call of an earlier turn has no result: providers would refuse the conversation.
    */
@@ -51,7 +54,7 @@ export function openConversation(): Conversation {
       for (const message of messages) append(goesOn.said, message);
       for (const callId of fresh.flatMap(callsOf)) goesOn.results.set(callId, recordOf(told.history, callId).result);
       begun = { ...goesOn, read: steps.length };
-      return begun.said.at(-1)?.role === "assistant" ? [...begun.said, goOn()] : [...begun.said];
+      return begun.said.at(-1)?.role === "assistant" ? [...begun.said, goOn()] : begun.said;
     },
   };
 }

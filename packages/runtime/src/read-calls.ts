@@ -3,6 +3,7 @@ import { storableText } from "@holdpoint/core";
 import type { ModelMessage } from "ai";
 import { cutText } from "./codec.ts";
 import type { Agent } from "./define-agent.ts";
+import { growing } from "./growing.ts";
 import { parseArguments } from "./parse-arguments.ts";
 
 /** A call as the model asked for it; whether its arguments fit its tool has not been looked at. */
@@ -73,18 +74,23 @@ function nameOf(toolName: string): string {
 
 /** Models repeat call ids, within one reply and over many; a result must never reach the wrong call. */
 function uniqueIds(messages: readonly ModelMessage[]): (id: string) => string {
-  const seen = new Set(
-    messages.flatMap(({ role, content }) =>
-      role === "assistant" && typeof content !== "string"
-        ? content.flatMap((part) => (part.type === "tool-call" ? [part.toolCallId] : []))
-        : [],
-    ),
-  );
+  const before = idsIn(messages);
+  const seen = new Set<string>();
   return (id) => {
     const stored = storableText(cutText(id, ID_LIMIT)) || "call";
     let fresh = stored;
-    for (let n = 2; seen.has(fresh); n += 1) fresh = `${stored}_${n}`;
+    for (let n = 2; before.has(fresh) || seen.has(fresh); n += 1) fresh = `${stored}_${n}`;
     seen.add(fresh);
     return fresh;
   };
 }
+
+/** The ids of all calls of a conversation. */
+const idsIn = growing(
+  () => new Set<string>(),
+  (ids, messages, place) => {
+    const message = messages[place];
+    if (message?.role !== "assistant" || typeof message.content === "string") return;
+    for (const part of message.content) if (part.type === "tool-call") ids.add(part.toolCallId);
+  },
+);

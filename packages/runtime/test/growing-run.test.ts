@@ -1,11 +1,14 @@
 import { type Approval, type Call, type RunHistory, runHistory, type Step, type StepBody } from "@holdpoint/core";
 import type { CommitResult, LoadedRun, StepCommit } from "@holdpoint/store";
 import { decide, defineWorkflow } from "@holdpoint/workflow";
+import type { ModelMessage } from "ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { afterCommit, type OwnedView } from "../src/after-commit.ts";
 import { openCompletedCalls } from "../src/completed-calls.ts";
+import { growing } from "../src/growing.ts";
+import { plainPrompt } from "../src/plain-prompt.ts";
 import { buildPrompt, openConversation, type Told } from "../src/prompt.ts";
 import { openWorkflowHistory } from "../src/workflow-history.ts";
 import { aCall, steps } from "./parts.ts";
@@ -107,10 +110,44 @@ describe("a conversation", () => {
     const conversation = openConversation();
     const calls = [aCall({ id: "a" }), aCall({ id: "b", toolCallId: "t2" })];
     const first = append(NO_HISTORY, [aReply(calls), aResult("b"), aResult("a")], calls);
-    const before = conversation.messages(toldOf(first));
-    const after = conversation.messages(toldOf(append(first, [aReply([])])));
+    const said = conversation.messages(toldOf(first));
+    const before = [...said];
+    const after = conversation.messages(
+      toldOf(append(first, [aReply([]), { kind: "message", from: "alice", text: "And?" }])),
+    );
+    expect(after).toBe(said);
     expect(after).toHaveLength(before.length + 2);
     expect(before.every((message, index) => message === after[index])).toBe(true);
+  });
+
+  test("is worked out message by message, and what failed is tried again", () => {
+    const seen: number[] = [];
+    let fails = true;
+    const count = growing(
+      () => ({ letters: 0 }),
+      (made, messages, place) => {
+        seen.push(place);
+        if (place === 1 && fails) throw new RangeError("not yet");
+        made.letters += String(messages[place]?.content).length;
+      },
+    );
+    const messages: ModelMessage[] = [
+      { role: "user", content: "ab" },
+      { role: "user", content: "cde" },
+    ];
+    expect(() => count(messages)).toThrow("not yet");
+    fails = false;
+    expect(count(messages).letters).toBe(5);
+    messages.push({ role: "user", content: "f" });
+    expect(count(messages).letters).toBe(6);
+    expect(seen).toEqual([0, 1, 1, 2]);
+    expect(count([...messages]).letters).toBe(6);
+  });
+
+  test("is frozen on its way to the provider, since later requests are made of it", () => {
+    const plain = plainPrompt("", [{ role: "assistant", content: [{ type: "text", text: "Hello" }] }]);
+    const [, message] = plain ?? [];
+    expect(Object.isFrozen(message?.content ?? [])).toBe(true);
   });
 
   test("goes on where it was after it could not be told", () => {
