@@ -80,7 +80,7 @@ export async function readDatabase(admin: pg.Client, tenantId: string): Promise<
       "select session_id, seq, text from holdpoint.messages where tenant_id = $1 order by session_id, seq",
     ),
     sessions: await read("select id, message_seq from holdpoint.sessions where tenant_id = $1"),
-    calls: await read("select id, run_id from holdpoint.calls where tenant_id = $1"),
+    calls: await read("select id, run_id from holdpoint.all_calls where tenant_id = $1"),
     facts: await read(
       "select run_id, id, body->>'text' as text, read_in_step from holdpoint.inbox where tenant_id = $1",
     ),

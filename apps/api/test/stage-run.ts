@@ -16,7 +16,7 @@ import {
   hashArgs,
   isUnloaded,
   newId,
-  newOperationId,
+  operationIdOf,
   registerWorker,
   type Store,
   showId,
@@ -143,7 +143,7 @@ export async function callForRefund(
         tool: TOOL,
         args,
         argsHash: hashArgs(TOOL, args),
-        operationId: newOperationId(),
+        operationId: operationIdOf(callId),
         effect: {
           kind: "effect",
           keyValidForMs: 1_000,

@@ -13,7 +13,7 @@ const sql = async (text: string, values: readonly unknown[] = []) =>
 beforeEach(async () => {
   await sql("truncate holdpoint.runs, holdpoint.sessions, holdpoint.tombstones cascade");
   await sql(
-    "truncate holdpoint.transitions, holdpoint.steps, holdpoint.calls, holdpoint.attempts, holdpoint.approvals cascade",
+    "truncate holdpoint.messages, holdpoint.transitions, holdpoint.steps, holdpoint.calls, holdpoint.attempts, holdpoint.approvals cascade",
   );
 });
 afterAll(async () => {

@@ -9,8 +9,8 @@ import {
   isUnloaded,
   loadRun,
   newId,
-  newOperationId,
   openStore,
+  operationIdOf,
   pauseSchedule,
   readClock,
   registerAgent,
@@ -146,15 +146,16 @@ async function beginEffect(runId: string) {
   return { workerId, attemptId };
 }
 
+const CALL_ID = newId();
 const CALL: Call = {
-  id: newId(),
+  id: CALL_ID,
   turn: 1,
   ordinal: 0,
   toolCallId: "call_1",
   tool: "send_refund",
   args: {},
   argsHash: "hash-1",
-  operationId: newOperationId(),
+  operationId: operationIdOf(CALL_ID),
   effect: {
     kind: "effect",
     keyValidForMs: 86_400_000,

@@ -62,6 +62,7 @@ export type { Presentation, Presented } from "./present.ts";
 export { present } from "./present.ts";
 export type { Decision } from "./reduce.ts";
 export { cellFor, reduce } from "./reduce.ts";
+export { isPartOfReply } from "./reply-call.ts";
 export { operatorHold, presentHold, rest } from "./rest.ts";
 export type { EffectClass, Foreseen } from "./restart.ts";
 export { describeLoss, EFFECT_CLASSES, effectClass, foreseeLoss } from "./restart.ts";

@@ -57,6 +57,7 @@ test("the package gives away these names and no other", () => {
     "goneAtMs",
     "holdOf",
     "isLostReason",
+    "isPartOfReply",
     "isTerminal",
     "isWaiting",
     "judgeDecision",

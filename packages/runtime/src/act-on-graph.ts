@@ -8,7 +8,7 @@ import {
   stoppingHold,
   type Verdict,
 } from "@holdpoint/core";
-import { hashArgs, newId, newOperationId } from "@holdpoint/store";
+import { hashArgs, newId, operationIdOf } from "@holdpoint/store";
 import {
   type Decision,
   decide,
@@ -103,7 +103,7 @@ function callOf(
     tool: name,
     args,
     argsHash: hashArgs(name, args),
-    operationId: newOperationId(),
+    operationId: operationIdOf(id),
     effect,
     verdict: verdict.kind === "allowed" ? verdictOf(node) : verdict,
     timeoutMs,

@@ -1,5 +1,5 @@
 import { type Call, canonicalJson, type JsonObject, judgePolicy, type Verdict } from "@holdpoint/core";
-import { hashArgs, newId, newOperationId } from "@holdpoint/store";
+import { hashArgs, newId, operationIdOf } from "@holdpoint/store";
 import { z } from "zod";
 import { decode, type Storable } from "./codec.ts";
 import type { Agent } from "./define-agent.ts";
@@ -24,15 +24,16 @@ export function judgeCalls(agent: Agent, requested: readonly RequestedCall[], tu
     const name = request.tool.slice(0, NAME_LIMIT);
     const { args, verdict } = freeze(tool, request);
     const { effect, timeoutMs, retries, throttledForMs, service } = tool ?? NO_TOOL;
+    const id = newId();
     const call = {
-      id: newId(),
+      id,
       turn,
       ordinal,
       toolCallId: request.toolCallId,
       tool: name,
       args,
       argsHash: hashArgs(name, args),
-      operationId: newOperationId(),
+      operationId: operationIdOf(id),
       effect,
       verdict,
       timeoutMs,

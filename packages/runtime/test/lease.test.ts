@@ -176,6 +176,21 @@ describe("keepLease", () => {
     expect(lease.isValid()).toBe(true);
   });
 
+  test("stops a run as well when what it was given fires, and forgets that at the end of the watch", async () => {
+    const { lease } = aLease();
+    const drained = new AbortController();
+    const added = vi.spyOn(drained.signal, "addEventListener");
+    const removed = vi.spyOn(drained.signal, "removeEventListener");
+    const [past, present] = [lease.watch("r1", drained.signal), lease.watch("r2", drained.signal)];
+    past.end();
+    expect([added.mock.calls.length, removed.mock.calls.length]).toEqual([2, 1]);
+    drained.abort("drained");
+    expect([past.stop.aborted, present.stop.aborted, present.stop.reason]).toEqual([false, true, "drained"]);
+    // What comes after that is stopped from its beginning.
+    expect(lease.watch("r3", drained.signal).stop.reason).toBe("drained");
+    expect(lease.isValid()).toBe(true);
+  });
+
   test("tells that an operator wants it drained, and whether it is to stay down, also if that is said later", async () => {
     const { lease, pass, answer } = aLease();
     let told = 0;

@@ -72,7 +72,14 @@ test("a loop whose answer was lost does not adopt the claim that its own process
 
   const [judged] = judgeCalls(AGENT, [{ toolCallId: "t1", tool: "pay", input: {}, problem: null }], 1);
   if (judged === undefined) throw new Error("there must be a call");
-  const call = { ...judged, verdict: { kind: "allowed" } as const };
+  const effect = {
+    kind: "effect",
+    keyValidForMs: null,
+    lookUpSettlesWithinMs: null,
+    equalCallsAreDistinct: false,
+    settlement: null,
+  } as const;
+  const call = { ...judged, effect, verdict: { kind: "allowed" } as const };
   const callId = call.id;
   const intent = () => ({
     steps: [],

@@ -32,13 +32,18 @@ said as (
   from spoken p join session_moved b on b.id = p.session_id
 )`;
 
-/** Steps, numbered from the row's step_seq before the statement. */
-export const STEPPED = `
+const stepped = (column: string, value: string): string => `
 stepped as (
-  insert into holdpoint.steps (tenant_id, run_id, seq, epoch, kind, body, at)
-  select $1::uuid, m.run_id, m.step_seq_before + t.n, m.epoch, t.body->>'kind', t.body, m.at
+  insert into holdpoint.steps (tenant_id, run_id, seq, epoch, kind, body, at${column})
+  select $1::uuid, m.run_id, m.step_seq_before + t.n, m.epoch, t.body->>'kind', t.body, m.at${value}
   from moved m cross join lateral jsonb_array_elements(m.steps) with ordinality as t(body, n)
 )`;
+
+/** Steps, numbered from the row's step_seq before the statement. */
+export const STEPPED = stepped("", "");
+
+/** The same, some of them with calls that stand in them: lists by the places of the steps, with null where there are none. */
+export const STEPPED_WITH_CALLS = stepped(", calls", `, nullif(m."replyCalls"->(t.n - 1)::int, 'null'::jsonb)`);
 
 /** Attempts that this statement settles. */
 export const SETTLED = `

@@ -1,5 +1,5 @@
 import { announcedOf } from "./announce.ts";
-import { KEPT, SAID, SETTLED, STEPPED } from "./append.ts";
+import { KEPT, SAID, SETTLED, STEPPED, STEPPED_WITH_CALLS } from "./append.ts";
 import { statement } from "./db.ts";
 import { editedHashOf } from "./load-run.ts";
 import { type Composed, compose, fewIds, type Made } from "./parts.ts";
@@ -9,7 +9,10 @@ export type CommitPart =
   | "start"
   | "children"
   | "settles"
+  /** Calls with rows of their own. */
   | "calls"
+  /** Calls that stand in the steps. */
+  | "replyCalls"
   | "messages"
   | "usedApproval"
   | "readFacts"
@@ -28,6 +31,7 @@ const CORE = {
   progress: "boolean",
 } as const;
 
+/** Calls with rows of their own; the others come with their steps. */
 const CALLED = `called as (
   insert into holdpoint.calls (tenant_id, run_id, id, turn, ordinal, tool_call_id, tool, args, args_hash, operation_id,
     effect, verdict, timeout_ms, retries, throttled_for_ms, service, at)
@@ -107,6 +111,7 @@ const PARTS = {
   children: { columns: {}, text: CHILDREN },
   settles: { columns: { settles: "jsonb" }, text: SETTLED },
   calls: { columns: { calls: "jsonb" }, text: CALLED },
+  replyCalls: { columns: { replyCalls: "jsonb" }, text: "" },
   messages: { columns: { messages: "jsonb" }, text: SAID },
   usedApproval: { columns: { usedApproval: "uuid" }, text: USED },
   readFacts: { columns: { readFacts: "jsonb" }, text: READ_IN },
@@ -302,7 +307,7 @@ const text = (made: Parts, lockOption: string): string => {
     ...(has("children") ? [TO_START] : []),
     ...(start ? [judged(made)] : []),
     moved(made),
-    STEPPED,
+    has("replyCalls") ? STEPPED_WITH_CALLS : STEPPED,
   ];
   return `with ${expressions.join(",\n")}${texts}
 select ord, step_seq, started, refusal, status, cancel_requested, pause_requested, at as now,

@@ -5,6 +5,7 @@ import type { Store } from "./db.ts";
 import { execute, executeBatch, executeOnce, failureKind, isSplitOff, type RowLock } from "./execute.ts";
 import type { Artifact, Message, Settle } from "./move.ts";
 import { rowsOf } from "./parts.ts";
+import { placeCalls } from "./reply-calls.ts";
 import { storableJson } from "./storable-json.ts";
 
 /** The start of something new, judged apart from the results that come with it. */
@@ -152,12 +153,9 @@ async function commitBatch(
     throw new RangeError("A batch takes at most one commit per run");
   }
   const results = await executeBatch<StepCommit, CommitRow>(commits, (items) => {
-    const composed = (lock === "wait" ? COMMIT : COMMIT_SKIPPING).with(partsOf(items.map(({ item }) => item)));
-    const rows = rowsOf(
-      items.map(({ ord, item }) => inputOf(ord, item)),
-      composed.columns,
-    );
-    const values = [store.tenantId, storableJson(rows)];
+    const inputs = items.map(({ ord, item }) => inputOf(ord, item));
+    const composed = (lock === "wait" ? COMMIT : COMMIT_SKIPPING).with(partsOf(inputs));
+    const values = [store.tenantId, storableJson(rowsOf(inputs, composed.columns))];
     return (lock === "wait" ? execute : executeOnce)(store, composed.statement, values);
   });
   return results.map((outcome) => {
@@ -167,19 +165,28 @@ async function commitBatch(
   });
 }
 
-/** The parts of the statement that these commits need together. */
-function partsOf(commits: readonly StepCommit[]): ReadonlySet<CommitPart> {
-  const parts = new Set<CommitPart>();
-  for (const commit of commits) {
-    if (commit.start !== null) parts.add("start");
-    if (commit.start !== null && "children" in commit.start) parts.add("children");
-    for (const list of LISTS) if ((commit[list]?.length ?? 0) > 0) parts.add(list);
-    if ((commit.usedApproval ?? null) !== null) parts.add("usedApproval");
-  }
-  return parts;
+/** The parts of the statement that these rows need together. */
+function partsOf(inputs: readonly CommitInput[]): ReadonlySet<CommitPart> {
+  const parts = Object.keys(NEEDS) as CommitPart[];
+  return new Set(parts.filter((part) => inputs.some(NEEDS[part])));
 }
 
-const LISTS = ["settles", "calls", "messages", "readFacts", "artifacts"] as const satisfies readonly CommitPart[];
+/** Whether a row needs a part. */
+const NEEDS: Readonly<Record<CommitPart, (input: CommitInput) => boolean>> = {
+  start: ({ start }) => start !== null,
+  children: ({ start }) => start !== null && "children" in start,
+  settles: ({ settles }) => isFilled(settles),
+  calls: ({ calls }) => isFilled(calls),
+  replyCalls: ({ replyCalls }) => isFilled(replyCalls),
+  messages: ({ messages }) => isFilled(messages),
+  usedApproval: ({ usedApproval }) => (usedApproval ?? null) !== null,
+  readFacts: ({ readFacts }) => isFilled(readFacts),
+  artifacts: ({ artifacts }) => isFilled(artifacts),
+};
+
+function isFilled(list: readonly unknown[] | undefined): boolean {
+  return list !== undefined && list.length > 0;
+}
 
 interface CommitRow {
   readonly ord: number;
@@ -230,16 +237,36 @@ function proofOf(start: Start): string | null {
 
 type StepReadBackRow = Omit<CommitRow, "ord"> & { owner: string | null; epoch: number; matched: number };
 
-function inputOf(ord: number, commit: StepCommit): Readonly<Record<string, unknown>> {
-  const { start, calls, ...rest } = commit;
+/** A commit as its statement reads it. */
+type CommitInput = ReturnType<typeof inputOf>;
+
+function inputOf(ord: number, commit: StepCommit) {
+  const { runId, workerId, epoch, stepSeq, steps, checkpoint, currentStep, progressMs, progress, start } = commit;
+  const { settles, messages, usedApproval, readFacts, artifacts } = commit;
+  const { rows, ofSteps } = placeCalls(steps, commit.calls);
+  // By name: this is made for every step, and a copy of all that is left over costs several times as much.
   return {
-    ...rest,
     ord,
+    runId,
+    workerId,
+    epoch,
+    stepSeq,
+    steps,
+    checkpoint,
+    currentStep,
+    progressMs,
+    progress,
+    settles,
+    messages,
+    usedApproval,
+    readFacts,
+    artifacts,
     start: start === null ? null : startRow(start),
     approvalId: start?.approvalId ?? null,
     argsHash: start?.argsHash ?? null,
     supersedes: start !== null && "supersedes" in start ? start.supersedes : null,
-    calls: calls?.map(callRow),
+    calls: rows.length === 0 ? undefined : rows.map(callRow),
+    replyCalls: ofSteps.every((each) => each === null) ? undefined : ofSteps,
   };
 }
 

@@ -42,7 +42,7 @@ const OF_RUNS = {
   waits_past_an_approvals_deadline: `r.status = 'waiting_approval' and r.wait_deadline - interval '1 second' >
     (select min(p.deadline) from holdpoint.approvals p where p.run_id = r.id and p.state = 'pending')`,
   completed_with_unanswered_call: `r.status = 'completed' and exists (
-    select c.id::text from holdpoint.calls c where c.run_id = r.id
+    select c.id::text from holdpoint.all_calls c where c.run_id = r.id
     except
     select s.body->>'callId' from holdpoint.steps s where s.run_id = r.id and s.kind = 'tool_result')`,
   ended_with_unspent_approval: `r.ended_at is not null
@@ -68,8 +68,13 @@ const FOR_WHAT_RAN = "p.run_id = c.run_id and p.call_id = c.id and p.args_hash =
 const OF_EFFECTS = {
   attempts_open_at_once: `select a.run_id from holdpoint.attempts a where a.tenant_id = $1::uuid and a.ended_at is null
     group by a.run_id, a.call_id having count(*) > 1`,
-  calls_share_a_place: `select c.run_id from holdpoint.calls c where c.tenant_id = $1::uuid
+  calls_share_a_place: `select c.run_id from holdpoint.all_calls c where c.tenant_id = $1::uuid
     group by c.run_id, c.turn, c.ordinal having count(*) > 1`,
+  asked_for_no_call: `select s.run_id from holdpoint.steps s
+    cross join lateral jsonb_array_elements_text(s.body->'callIds') with ordinality as t(call_id, place)
+    where s.tenant_id = $1::uuid and s.kind in ('model_reply', 'nodes_started')
+      and coalesce(s.calls->(t.place::int - 1), 'null') = 'null' and not exists
+        (select from holdpoint.calls c where c.run_id = s.run_id and c.id = t.call_id::uuid)`,
   attempt_without_call: `select a.run_id from holdpoint.attempts a where a.tenant_id = $1::uuid and not exists
     (select from holdpoint.calls c where c.run_id = a.run_id and c.id = a.call_id)`,
   attempt_without_approval: `${ATTEMPT_OF_CALL} and a.args_hash is not null and c.verdict->>'kind' = 'needs_approval'

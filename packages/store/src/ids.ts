@@ -58,27 +58,34 @@ const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 /** Two characters of a TypeID for each ten bits. */
 const PAIRS = Array.from({ length: 1_024 }, (_, bits) => `${ALPHABET[bits >> 5]}${ALPHABET[bits & 31]}`);
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const bytes = Buffer.alloc(16);
-const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+/** What each hexadecimal digit says, by its character code. */
+const NIBBLES = Uint8Array.from({ length: 128 }, (_, code) => Number.parseInt(String.fromCharCode(code), 16) || 0);
+/** Where the digits of a UUID stand, after the first two. */
+const PLACES = Uint8Array.from(
+  [..."00000000-0000-0000-0000-000000000000"].flatMap((each, place) => (each === "-" ? [] : [place])).slice(2),
+);
 
 /** The id as people see it, a TypeID: `run_01k…`. */
 export function showId(kind: IdKind, id: string): string {
   const prefix = ID_PREFIXES[kind];
   if (!UUID.test(id)) return TypeID.fromUUID(prefix, id).toString();
-  // By hand, since every call and every line of a log has one: the first byte, then five at a time.
-  bytes.write(id.replaceAll("-", ""), "hex");
-  let shown = `${prefix}_${PAIRS[view.getUint8(0)]}`;
-  for (let at = 1; at < bytes.length; at += 5) {
-    const left = view.getUint32(at) >>> 12;
-    const right = view.getUint32(at + 1) & 0xf_ff_ff;
-    shown += `${PAIRS[left >> 10]}${PAIRS[left & 1_023]}${PAIRS[right >> 10]}${PAIRS[right & 1_023]}`;
+  // By hand, since every call and every line of a log has one: two digits, then five at a time.
+  let shown = `${prefix}_${PAIRS[(nibble(id, 0) << 4) | nibble(id, 1)]}`;
+  for (let at = 0; at < PLACES.length; at += 5) {
+    let bits = 0;
+    for (let digit = at; digit < at + 5; digit += 1) bits = (bits << 4) | nibble(id, PLACES[digit] as number);
+    shown += `${PAIRS[bits >> 10]}${PAIRS[bits & 1_023]}`;
   }
   return shown;
 }
 
-/** A new operation id, in the form in which it is sent with every attempt of its call. */
-export function newOperationId(): string {
-  return showId("operation", newId());
+function nibble(id: string, place: number): number {
+  return NIBBLES[id.charCodeAt(place)] as number; // the characters are checked
+}
+
+/** The operation id of a call, in the form in which it is sent with every attempt of it: the call's own id, as one. */
+export function operationIdOf(callId: string): string {
+  return showId("operation", callId);
 }
 
 const LOGGED: readonly (readonly [string, IdKind])[] = Object.entries({

@@ -18,6 +18,7 @@ import { type Store, statement } from "./db.ts";
 import { execute } from "./execute.ts";
 import { showId } from "./ids.ts";
 import type { Memory } from "./memories.ts";
+import { callsIn, type StoredStep } from "./reply-calls.ts";
 import { milliseconds, type Run, type RunJson, runOf } from "./run.ts";
 
 /** What was said in the session before the run was submitted. */
@@ -68,7 +69,8 @@ export async function loadRun(store: Store, runId: string): Promise<LoadedRun | 
 export type LoadedJson = {
   readonly run: RunJson;
   readonly messages: readonly SessionMessage[];
-  readonly steps: readonly Step[];
+  readonly steps: readonly StoredStep[];
+  /** Those with rows of their own; the others stand in the steps. */
   readonly calls: readonly CallJson[];
   readonly attempts: readonly AttemptJson[];
   readonly approvals: readonly ApprovalJson[];
@@ -138,8 +140,8 @@ export function loadedOf(row: LoadedJson): LoadedRun {
   return {
     run: runOf(row.run),
     messages: row.messages,
-    steps: row.steps,
-    calls: row.calls.map(callOf),
+    steps: row.steps.map(stepOf),
+    calls: [...row.calls.map(callOf), ...row.steps.flatMap(callsIn)].sort(byPlace),
     openAttempts: row.attempts.map((attempt) => ({
       id: attempt.id,
       callId: attempt.call_id,
@@ -162,6 +164,16 @@ export function loadedOf(row: LoadedJson): LoadedRun {
     services: row.services,
     nowMs: milliseconds(row.now),
   };
+}
+
+function stepOf(stored: StoredStep): Step {
+  const { seq, atMs, body, calls } = stored;
+  return calls === undefined ? stored : { seq, atMs, body };
+}
+
+/** In the order in which they were asked for. */
+function byPlace(a: Call, b: Call): number {
+  return a.turn - b.turn || a.ordinal - b.ordinal;
 }
 
 function callOf(row: CallJson): Call {
@@ -273,11 +285,15 @@ const GENERAL = `
    from holdpoint.services v where v.tenant_id = $1::uuid) as services,
   to_jsonb(holdpoint.clock())#>>'{}' as now`;
 
+/** A step `s`, without the calls that stand in it. */
+const STEP = `jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body)`;
+
 /** What has happened to the run `r`. One without a step has nothing yet that steps bring; that is not even looked for. */
 const HISTORY = `
-  case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body) order by s.seq), '[]')
+  case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(case when s.calls is null then ${STEP}
+      else ${STEP} || jsonb_build_object('calls', s.calls) end order by s.seq), '[]')
    from holdpoint.steps s where s.run_id = r.id) end as steps,
-  case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(to_jsonb(c) order by c.turn, c.ordinal), '[]')
+  case when r.step_seq = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(to_jsonb(c)), '[]')
    from holdpoint.calls c where c.run_id = r.id) end as calls,
   case when r.open_attempts = 0 then '[]'::jsonb else (select coalesce(jsonb_agg(to_jsonb(a) || jsonb_build_object('first_started_at',
       (select min(f.started_at) from holdpoint.attempts f where f.run_id = a.run_id and f.call_id = a.call_id))
@@ -299,7 +315,7 @@ const NO_HISTORY = `
 const LINE = `
   case when r.retry_of is null then '[]'::jsonb else
     (select coalesce(jsonb_agg(e.steps order by e.id), '[]') from (
-     select o.id, jsonb_agg(jsonb_build_object('seq', s.seq, 'atMs', ${msOf("s.at")}, 'body', s.body) order by s.seq) as steps
+     select o.id, jsonb_agg(${STEP} order by s.seq) as steps
      from holdpoint.runs o
      join holdpoint.agents g on g.tenant_id = o.tenant_id and g.name = o.agent_name and g.version = o.agent_version
        and g.kind = 'workflow'
@@ -348,7 +364,7 @@ export const IS_ALONE = "r.retry_of is null";
  * Whether nothing has happened to the run `r` but its submission and the claim that this statement makes: all that can be
  * loaded moves its version.
  */
-export const IS_NEW = `r.version = 2 and ${IS_ALONE}`;
+export const IS_NEW = `r.version = 2 and r.step_seq = 0 and ${IS_ALONE}`;
 
 const LOAD = statement(
   "load_run",

@@ -23,6 +23,7 @@ import type {
 import { bigint, boolean, integer, jsonb, text, uuid } from "drizzle-orm/pg-core";
 import type { AgentKind } from "./agents.ts";
 import type { ShownRequest } from "./move.ts";
+import type { ReplyCalls } from "./reply-calls.ts";
 import { holdpoint, instant, tenantId } from "./schema-columns.ts";
 import type { LateTaskEvidence, TaskProgress, TaskReport } from "./task-writes.ts";
 
@@ -236,8 +237,10 @@ export const steps = holdpoint.table("steps", {
   kind: text().$type<StepBody["kind"]>().notNull(),
   body: jsonb().$type<StepBody>().notNull(),
   at: instant("at").notNull(),
+  calls: jsonb().$type<ReplyCalls>(),
 });
 
+/** Calls with rows of their own: effects, what starts children or needs an approval. `allCalls` has the others as well. */
 export const calls = holdpoint.table("calls", {
   tenantId: tenantId(),
   runId: uuid("run_id").notNull(),

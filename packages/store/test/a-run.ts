@@ -8,7 +8,7 @@ import {
   isUnloaded,
   type LoadedRun,
   newId,
-  newOperationId,
+  operationIdOf,
   type RegisteredTool,
   type Run,
   registerAgent,
@@ -74,15 +74,16 @@ export async function claim(store: Store, runId: string, workerId: string): Prom
 }
 
 export function aCall(overrides: Partial<Call> & { args?: JsonValue } = {}): Call {
+  const { id = newId() } = overrides;
   return {
-    id: newId(),
+    id,
     turn: 1,
     ordinal: 0,
     toolCallId: "call_1",
     tool: "send_refund",
     args: { amount: "30.00" },
     argsHash: "hash-1",
-    operationId: newOperationId(),
+    operationId: operationIdOf(id),
     effect: {
       kind: "effect",
       keyValidForMs: 86_400_000,

@@ -1,8 +1,8 @@
 import { createTestDatabase } from "@holdpoint/testkit";
 import { expect, test } from "vitest";
 import { decideApproval, findViolations, newId, openStore, type Run, type Store } from "../src/index.ts";
-import { grantAll, MANAGER } from "./a-run.ts";
-import { aGatedCall, anAskingRun, aResult, aSpendingRun, endBy, ended, took } from "./a-status.ts";
+import { aCall, grantAll, MANAGER } from "./a-run.ts";
+import { aGatedCall, anAskingRun, aPlannedRun, aResult, aSpendingRun, endBy, ended, took } from "./a-status.ts";
 
 /** A run whose released effect is under way. */
 const spending = async (store: Store): Promise<Run> => (await aSpendingRun(store)).run;
@@ -12,6 +12,12 @@ async function completed(store: Store): Promise<Run> {
   const { call, start, claimed } = await aSpendingRun(store);
   const settles = [{ attemptId: start.attemptId, outcome: "succeeded", settledBy: "worker" }] as const;
   return endBy(store, await took(store, claimed, { steps: [aResult(call)], settles }));
+}
+
+/** A run that has completed after a read, which has no row of its own. */
+async function looked(store: Store): Promise<Run> {
+  const call = aCall({ effect: { kind: "read" } });
+  return endBy(store, await took(store, await aPlannedRun(store, [call]), { steps: [aResult(call)] }));
 }
 
 /** A run with a request that somebody has approved and others still have to. */
@@ -44,6 +50,15 @@ const BROKEN: readonly (readonly [string, (store: Store) => Promise<Run>, string
     `insert into holdpoint.calls select (jsonb_populate_record(c, '{"id": "${newId()}"}')).*
      from holdpoint.calls c where c.run_id = $1`,
   ],
+  [
+    "calls_share_a_place",
+    looked,
+    `insert into holdpoint.calls select (jsonb_populate_record(null::holdpoint.calls, to_jsonb(c) || '{"id": "${newId()}"}')).*
+     from holdpoint.all_calls c where c.run_id = $1`,
+  ],
+  ["asked_for_no_call", spending, "delete from holdpoint.calls where run_id = $1"],
+  ["asked_for_no_call", looked, "update holdpoint.steps set calls = null where run_id = $1"],
+  ["asked_for_no_call", looked, "update holdpoint.steps set calls = '[null]' where run_id = $1 and calls is not null"],
   ["attempt_without_call", spending, "delete from holdpoint.calls where run_id = $1"],
   ["attempt_without_approval", spending, "update holdpoint.approvals set args_hash = 'other' where run_id = $1"],
   [
@@ -82,6 +97,11 @@ const BROKEN: readonly (readonly [string, (store: Store) => Promise<Run>, string
   [
     "completed_with_unanswered_call",
     completed,
+    "update holdpoint.steps set kind = 'finding' where run_id = $1 and kind = 'tool_result'",
+  ],
+  [
+    "completed_with_unanswered_call",
+    looked,
     "update holdpoint.steps set kind = 'finding' where run_id = $1 and kind = 'tool_result'",
   ],
   [

@@ -1,7 +1,5 @@
-import { readdir, readFile } from "node:fs/promises";
 import { canonicalJson } from "@holdpoint/core";
-import { createTestDatabase } from "@holdpoint/testkit";
-import pg from "pg";
+import type pg from "pg";
 import { expect, test } from "vitest";
 import {
   commitSteps,
@@ -14,26 +12,8 @@ import {
   requestCancel,
 } from "../src/index.ts";
 import { ALICE, aCommit, aStart, aWorker, claim, MANAGER } from "./a-run.ts";
+import { anOldDatabase, insertRow, TENANT } from "./an-old-database.ts";
 
-const MIGRATIONS = new URL("../migrations/", import.meta.url);
-
-/** All that have been made since, in their order. */
-async function laterMigrations(): Promise<readonly string[]> {
-  const names = (await readdir(MIGRATIONS)).filter((name) => name.endsWith(".sql")).toSorted();
-  return names.slice(1);
-}
-
-/** The schema as it was before this migration, with one run that waits for an approval and others that are past it. */
-async function anOldDatabase() {
-  const database = await createTestDatabase();
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  await client.query("drop schema holdpoint cascade");
-  await client.query(await readFile(new URL("0000_foundation.sql", MIGRATIONS), "utf8"));
-  return { database, client };
-}
-
-const TENANT = "00000000-0000-7000-8000-000000000000";
 const ARGS = { amount: "30.00" };
 const OLD_RULE = {
   rule: "over_limit",
@@ -47,15 +27,7 @@ const OLD_RULE = {
 async function anOldRun(client: pg.Client, state: string) {
   const ids = { runId: newId(), sessionId: newId(), callId: newId(), approvalId: newId(), decisionId: newId() };
   const waits = state === "pending";
-  const insert = async (table: string, row: Readonly<Record<string, unknown>>) => {
-    const text = `insert into holdpoint.${table} select * from jsonb_populate_record(null::holdpoint.${table}, $1)`;
-    await client.query(
-      text
-        .replace("select *", `select ${await columnsOf(client, table)}`)
-        .replace(table, `${table} (${await columnsOf(client, table)})`),
-      [JSON.stringify({ tenant_id: TENANT, ...row })],
-    );
-  };
+  const insert = (table: string, row: Readonly<Record<string, unknown>>) => insertRow(client, table, row);
   const at = new Date().toISOString();
   const { runId, callId, approvalId } = ids;
   await insert("sessions", { id: ids.sessionId, requester: "alice", message_seq: 0, created_at: at });
@@ -149,18 +121,9 @@ async function anOldRun(client: pg.Client, state: string) {
   return ids;
 }
 
-async function columnsOf(client: pg.Client, table: string): Promise<string> {
-  const { rows } = await client.query<{ columns: string }>(
-    `select string_agg(column_name, ', ' order by ordinal_position) as columns from information_schema.columns
-     where table_schema = 'holdpoint' and table_name = $1`,
-    [table],
-  );
-  return rows[0]?.columns ?? "";
-}
-
 test("what was asked before the migration can be decided, spent and edited after it", async () => {
-  const { database, client } = await anOldDatabase();
-  await using _ = database;
+  await using old = await anOldDatabase("0001_effects_and_approvals.sql");
+  const { client } = old;
   await client.query(
     `insert into holdpoint.agents (tenant_id, name, version, tools)
      values ($1, 'refunds', '1', '[{"name": "send_refund", "description": "d", "effect": "effect"}]')`,
@@ -169,9 +132,8 @@ test("what was asked before the migration can be decided, spent and edited after
   const waiting = await anOldRun(client, "pending");
   const approved = await anOldRun(client, "approved");
   for (const state of ["rejected", "expired", "withdrawn"]) await anOldRun(client, state);
-  for (const name of await laterMigrations()) await client.query(await readFile(new URL(name, MIGRATIONS), "utf8"));
-  await client.end();
-  await using store = openStore({ url: database.url });
+  await old.migrateOn();
+  await using store = openStore({ url: old.url });
   expect(await findViolations(store)).toEqual([]);
   await grantRoles(store, { grants: [{ user: "mona", role: "manager" }], by: "olga" });
 

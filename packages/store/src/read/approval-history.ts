@@ -2,6 +2,7 @@ import type { ApprovalState, JsonValue } from "@holdpoint/core";
 import { and, asc, desc, eq, ne, or, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
 import { approvals, calls, runs, steps } from "../schema.ts";
+import { allCalls } from "../schema-views.ts";
 import type { ApprovalView } from "./approvals.ts";
 import { msOf, qualified, reader } from "./reader.ts";
 
@@ -81,28 +82,28 @@ async function requestsOfCall(store: Store, { id, runId, callId }: ApprovalView)
 async function callsLike(store: Store, view: ApprovalView): Promise<readonly EqualCall[]> {
   const line = sql`(select l.line from ${runs} l where l.id = ${view.runId})`;
   const edited = sql`exists (select from ${approvals} p
-    where p.run_id = ${qualified(calls.runId)} and p.call_id = ${qualified(calls.id)} and p.args_hash = ${view.argsHash})`;
+    where p.run_id = ${qualified(allCalls.runId)} and p.call_id = ${qualified(allCalls.id)} and p.args_hash = ${view.argsHash})`;
   const rows = await reader(store)
     .select({
-      runId: calls.runId,
-      callId: calls.id,
-      at: calls.at,
+      runId: allCalls.runId,
+      callId: allCalls.id,
+      at: allCalls.at,
       result: sql<string | null>`(select case when s.kind = 'finding' then 'succeeded' else s.body->>'result' end
-        from ${steps} s where s.run_id = ${qualified(calls.runId)} and s.kind in ('tool_result', 'finding')
-          and s.body->>'callId' = ${qualified(calls.id)}::text order by s.seq desc limit 1)`,
+        from ${steps} s where s.run_id = ${qualified(allCalls.runId)} and s.kind in ('tool_result', 'finding')
+          and s.body->>'callId' = ${qualified(allCalls.id)}::text order by s.seq desc limit 1)`,
     })
-    .from(calls)
-    .innerJoin(runs, eq(runs.id, calls.runId))
+    .from(allCalls)
+    .innerJoin(runs, eq(runs.id, allCalls.runId))
     .where(
       and(
         eq(runs.tenantId, store.tenantId),
         sql`${runs.line} = ${line}`,
-        eq(calls.tool, view.tool),
-        ne(calls.id, view.callId),
-        or(eq(calls.argsHash, view.argsHash), edited),
+        eq(allCalls.tool, view.tool),
+        ne(allCalls.id, view.callId),
+        or(eq(allCalls.argsHash, view.argsHash), edited),
       ),
     )
-    .orderBy(desc(calls.at), desc(calls.id))
+    .orderBy(desc(allCalls.at), desc(allCalls.id))
     .limit(MOST);
   return rows.map(({ at, ...row }) => ({ ...row, atMs: msOf(at) }));
 }

@@ -1,7 +1,8 @@
 import type { EffectProperties, Verdict } from "@holdpoint/core";
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
-import { attempts, calls } from "../schema.ts";
+import { attempts } from "../schema.ts";
+import { allCalls as calls } from "../schema-views.ts";
 import type { AttemptView } from "./attempt-view.ts";
 import { idCursor, msOf, type Page, type PageRequest, pageOf, reader, rowsFor } from "./reader.ts";
 import { triesOfReads } from "./tries-of-reads.ts";

@@ -13,6 +13,7 @@ import {
   steps,
   transitions,
 } from "../schema.ts";
+import { allCalls } from "../schema-views.ts";
 import { type Page, type PageRequest, pageOf, qualified, reader, rowsFor } from "./reader.ts";
 import { type StepInShort, stepLine } from "./step-line.ts";
 
@@ -154,7 +155,7 @@ function entries(store: Store, wanted: Wanted) {
     );
   return unionAll(
     read
-      .select(columns("step", steps.at, { place: numbered(steps.seq), detail: stepDetail(wanted.payloads) }))
+      .select(columns("step", steps.at, { place: numbered(steps.seq), detail: stepDetail(wanted) }))
       .from(steps)
       .where(within(steps, steps.at)),
     read
@@ -200,8 +201,12 @@ function columns(kind: Detail["kind"], at: PgColumn, { place, detail }: { place:
 /** A number as text that sorts as the number does. */
 const numbered = (seq: PgColumn): SQL => sql`lpad(${seq}::text, 10, '0')`;
 
-const stepDetail = (payloads: boolean): SQL => sql`jsonb_build_object('seq', ${steps.seq},
-  'tool', (select c.tool from ${calls} c where c.run_id = ${qualified(steps.runId)} and c.id = (${qualified(steps.body)} ->> 'callId')::uuid),
+/** The tools of a run's calls by their ids: looked up once, however many steps there are. */
+const toolsOf = (runId: string): SQL =>
+  sql`(select jsonb_object_agg(c.id, c.tool) from ${allCalls} c where c.run_id = ${runId}::uuid)`;
+
+const stepDetail = ({ runId, payloads }: Wanted): SQL => sql`jsonb_build_object('seq', ${steps.seq},
+  'tool', ${toolsOf(runId)} ->> (${steps.body} ->> 'callId'),
   'short', ${steps.body} - '{message,text,output,outcome}'::text[],
   'body', case when ${payloads}::boolean then ${steps.body} end)`;
 
