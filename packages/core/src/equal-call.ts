@@ -18,6 +18,7 @@ export function equalCall(input: PlanInput, call: Call): LineEffect | null {
     (each) => counts.has(each.result) && each.tool === tool && each.argsHash === argsHash,
   );
   const work = ownWork(input, call);
+  if (line.length === 0 && work === NO_WORK) return null;
   const happened = isDone(effect) ? work.happened : [];
   const first = (...results: readonly ResultKind[]): LineEffect | null => {
     const before = line.find(({ result }) => results.includes(result));
@@ -55,6 +56,7 @@ function ownWork(input: PlanInput, call: Call): Work {
   const { workByName, callsByWork, callById } = input.history.known;
   const name = workOf(call);
   const edits = input.approvals.filter(({ editedBy }) => editedBy !== null);
+  if (edits.length === 0) return workByName.get(name) ?? NO_WORK;
   const edited = new Map(edits.flatMap(({ callId }) => callById.get(callId) ?? []).map((each) => [each.id, each]));
   const isEqual = (each: Call): boolean => workOf(asItRuns(each, edits)) === name;
   const isAsAsked = [...edited.values()].every((each) => workOf(each) !== name && !isEqual(each));

@@ -1,4 +1,4 @@
-import { type CallRecord, NO_RECORD, recordAfter } from "./call-record.ts";
+import { type CallRecord, NO_RECORD, recordAfter, type StepOfCall } from "./call-record.ts";
 import { NO_TOTALS, type RunTotals, totalsAfter } from "./run-totals.ts";
 import type { Call, Step } from "./step.ts";
 import { addEnd, endOf, type GrowingWork, noWork, type Work, workOf } from "./work.ts";
@@ -60,7 +60,7 @@ interface Growing extends Known {
 
 /** The history of a run with these steps and calls. */
 export function runHistory(steps: readonly Step[], calls: readonly Call[]): RunHistory {
-  return historyOver(indexed(steps, calls));
+  return new HistoryOver(indexed(steps, calls));
 }
 
 /** What the steps say of one call. */
@@ -73,26 +73,35 @@ export function callsOfTurn({ known }: RunHistory, turn: number): readonly Call[
   return known.callsByTurn.get(turn) ?? [];
 }
 
-function historyOver(made: Growing): RunHistory {
-  const stepCount = made.steps.length;
-  const callCount = made.calls.length;
-  let index = made;
-  const own = (): Growing => {
-    const isNewest = index.steps.length === stepCount && index.calls.length === callCount;
-    if (!isNewest) index = indexed(index.steps.slice(0, stepCount), index.calls.slice(0, callCount));
-    return index;
-  };
-  return {
-    get known() {
-      return own();
-    },
-    append: ({ steps = [], calls = [] }) => {
-      const grown = own();
-      for (const call of calls) addCall(grown, call);
-      for (const step of steps) addStep(grown, step);
-      return historyOver(grown);
-    },
-  };
+/** A class since every step makes one: an object that is written with a getter costs as much as all else about an append. */
+class HistoryOver implements RunHistory {
+  readonly #stepCount: number;
+  readonly #callCount: number;
+  #index: Growing;
+
+  constructor(index: Growing) {
+    this.#stepCount = index.steps.length;
+    this.#callCount = index.calls.length;
+    this.#index = index;
+  }
+
+  get known(): Known {
+    return this.#own();
+  }
+
+  append({ steps = [], calls = [] }: Appended): RunHistory {
+    const grown = this.#own();
+    for (const call of calls) addCall(grown, call);
+    for (const step of steps) addStep(grown, step);
+    return new HistoryOver(grown);
+  }
+
+  #own(): Growing {
+    const { steps, calls } = this.#index;
+    const isNewest = steps.length === this.#stepCount && calls.length === this.#callCount;
+    if (!isNewest) this.#index = indexed(steps.slice(0, this.#stepCount), calls.slice(0, this.#callCount));
+    return this.#index;
+  }
 }
 
 function indexed(steps: readonly Step[], calls: readonly Call[]): Growing {
@@ -131,8 +140,9 @@ function addStep(index: Growing, step: Step): void {
   const { body } = step;
   index.steps.push(step);
   index.totals = totalsAfter(index.totals, step);
-  if ("callId" in body && body.callId !== null) {
-    index.recordById.set(body.callId, recordAfter(index.recordById.get(body.callId) ?? NO_RECORD, { ...step, body }));
+  if (isOfCall(step)) {
+    const { callId } = step.body;
+    index.recordById.set(callId, recordAfter(index.recordById.get(callId) ?? NO_RECORD, step));
     addEndOf(index, step);
   }
   if (body.kind === "model_reply") {
@@ -145,6 +155,10 @@ function addStep(index: Growing, step: Step): void {
   }
   if (body.kind === "tool_result") index.openIds.delete(body.callId);
   if (body.kind === "model_reply" || body.kind === "tool_result") skipDone(index);
+}
+
+function isOfCall(step: Step): step is StepOfCall & { readonly body: { readonly callId: string } } {
+  return "callId" in step.body && step.body.callId !== null;
 }
 
 function addEndOf(index: Growing, step: Step): void {

@@ -46,7 +46,10 @@ function isStorable(value: JsonValue): boolean {
   if (typeof value === "string") return isStorableText(value);
   if (value === null || typeof value !== "object") return true;
   if (isList(value)) return value.every(isStorable);
-  return Object.keys(value).every((key) => isStorableText(key) && isStorable(value[key] as JsonValue));
+  for (const key of Object.keys(value)) {
+    if (!isStorableText(key) || !isStorable(value[key] as JsonValue)) return false;
+  }
+  return true;
 }
 
 function made(value: JsonValue): JsonValue {

@@ -50,7 +50,9 @@ export function totalsAfter(totals: RunTotals, step: Step): RunTotals {
   const modelFailures = body.kind === "model_failed" ? withFailure(totals.modelFailures, step) : NO_FAILURES;
   // That the other side reported something is for the tool to judge; it tells the model nothing.
   const isReplyOld = totals.reply !== null && (totals.isReplyOld || body.kind !== "callback");
-  const next = { ...totals, modelFailures, isReplyOld };
+  // Most steps are results, of which only the first one changes something.
+  const isSame = modelFailures === totals.modelFailures && isReplyOld === totals.isReplyOld;
+  const next = isSame ? totals : { ...totals, modelFailures, isReplyOld };
   switch (body.kind) {
     case "model_reply":
       return {

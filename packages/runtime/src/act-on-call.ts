@@ -14,11 +14,11 @@ import { startRefused } from "./start-refused.ts";
 type Execute = Extract<Next, { do: "execute" }>;
 
 /** Executes a call: a read at once, an effect behind its committed intent. */
-export async function actOnCall(act: Act, next: Execute): Promise<Stored> {
+export function actOnCall(act: Act, next: Execute): Promise<Stored> {
   const { call, attempt, approvalId } = next;
   const tool = act.context.agent.tools.get(call.tool);
   if (!isWhole(call)) return refuseCall(act, call, "arguments_mismatch");
-  if (tool === undefined || !isFor(tool, call)) return refuse(act, next, tool !== undefined);
+  if (tool === undefined || !takes(tool, call)) return refuse(act, next, tool !== undefined);
   const probe = next.service !== null;
   if (call.effect.kind === "read") return executeRead(act, next, { tool, probe });
   return beginEffect(act, { call, attempt, tool, supersedes: null, approvalId, probe });
@@ -26,7 +26,11 @@ export async function actOnCall(act: Act, next: Execute): Promise<Stored> {
 
 /** Whether this is the tool that the call was frozen for: what was judged, and perhaps approved, is what runs. */
 export function isFor(tool: Tool, call: Call): boolean {
-  return isWhole(call) && tool.effect.kind === call.effect.kind && misfitOf(tool, call.args) === null;
+  return isWhole(call) && takes(tool, call);
+}
+
+function takes(tool: Tool, call: Call): boolean {
+  return tool.effect.kind === call.effect.kind && misfitOf(tool, call.args) === null;
 }
 
 /**
@@ -75,7 +79,7 @@ async function executeRead(
       currentStep: call.tool,
       progress: body.kind === "tool_result",
     });
-  return reportWith(act, { service: call.service, answer: answerOf(outcome) }, () =>
+  return await reportWith(act, { service: call.service, answer: answerOf(outcome) }, () =>
     store(concluded).catch((error) => {
       if (failureKind(error) !== "data") throw error;
       return store(concluded.spare);

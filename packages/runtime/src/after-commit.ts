@@ -1,10 +1,11 @@
-import type { RunHistory, Step, StepBody } from "@holdpoint/core";
+import type { RunHistory, RunState, Step, StepBody } from "@holdpoint/core";
 import {
   type ChildrenStart,
   type ChildStart,
   type CommitResult,
   type EffectStart,
   type LoadedRun,
+  runAfterSteps,
   type StepCommit,
   showId,
 } from "@holdpoint/store";
@@ -23,8 +24,6 @@ export function numbered(stepSeq: number, bodies: readonly StepBody[], atMs: num
 export function afterCommit(view: OwnedView, commit: StepCommit, result: Taken): OwnedView {
   const begun = result.started ? commit.start : null;
   const bodies = begun === null ? commit.steps : [...commit.steps, begun.body];
-  const { state } = view.run;
-  const at = { at: result.nowMs };
   const started = begun !== null && "children" in begun ? begun.children.map((child) => childOf(begun, child)) : [];
   const openAttempts = attemptsAfter(view, commit, { begun, nowMs: result.nowMs });
   return {
@@ -38,21 +37,40 @@ export function afterCommit(view: OwnedView, commit: StepCommit, result: Taken):
     approvals: approvalsAfter(view, [commit.usedApproval ?? null, begun?.approvalId ?? null]),
     openAttempts,
     children: started.length === 0 ? view.children : [...view.children, ...started],
-    run: {
-      ...view.run,
+    run: runAfterSteps(view.run, {
       stepSeq: result.stepSeq,
       checkpoint: { ...commit.checkpoint, stepSeq: result.stepSeq },
       currentStep: commit.currentStep,
-      state: {
-        ...state,
-        status: result.status,
+      state: stateAfter(view.run.state, result, {
         openAttempts: openAttempts.length,
-        liveChildren: state.liveChildren + started.length,
-        takeovers: commit.progress ? 0 : state.takeovers,
-        cancelRequestedAt: result.cancelRequested ? (state.cancelRequestedAt ?? at) : null,
-        pauseRequestedAt: result.pauseRequested ? (state.pauseRequestedAt ?? at) : null,
-      },
-    },
+        liveChildren: view.run.state.liveChildren + started.length,
+        takeovers: commit.progress ? 0 : view.run.state.takeovers,
+      }),
+    }),
+  };
+}
+
+/** Nearly every step leaves all of it as it is; a copy of so many fields costs more than the look that says so. */
+function stateAfter(
+  state: RunState,
+  { status, cancelRequested, pauseRequested, nowMs }: Taken,
+  counts: Pick<RunState, "openAttempts" | "liveChildren" | "takeovers">,
+): RunState {
+  const isSame =
+    state.status === status &&
+    state.openAttempts === counts.openAttempts &&
+    state.liveChildren === counts.liveChildren &&
+    state.takeovers === counts.takeovers &&
+    (state.cancelRequestedAt !== null) === cancelRequested &&
+    (state.pauseRequestedAt !== null) === pauseRequested;
+  if (isSame) return state;
+  const at = { at: nowMs };
+  return {
+    ...state,
+    ...counts,
+    status,
+    cancelRequestedAt: cancelRequested ? (state.cancelRequestedAt ?? at) : null,
+    pauseRequestedAt: pauseRequested ? (state.pauseRequestedAt ?? at) : null,
   };
 }
 
@@ -72,6 +90,7 @@ function attemptsAfter(
   { settles = [] }: StepCommit,
   { begun, nowMs }: { readonly begun: StepCommit["start"]; readonly nowMs: number },
 ): LoadedRun["openAttempts"] {
+  if (settles.length === 0 && begun === null) return view.openAttempts;
   const settled = new Set<string | null>(settles.map(({ attemptId }) => attemptId));
   if (begun === null || !("attemptId" in begun)) return view.openAttempts.filter(({ id }) => !settled.has(id));
   const kept = view.openAttempts.filter(({ id }) => !settled.has(id) && id !== begun.supersedes);

@@ -19,10 +19,16 @@ export interface Passing {
 }
 
 /** Sends a call as the one that finds out whether its service is back, or waits for how another's ends. */
-export async function passThen(act: Act, passing: Passing, send: () => Promise<Stored>): Promise<Stored> {
-  const { context, run } = act;
+export function passThen(act: Act, passing: Passing, send: () => Promise<Stored>): Promise<Stored> {
+  return passing.service === null ? send() : passOrWait(act, { ...passing, service: passing.service }, send);
+}
+
+async function passOrWait(
+  { context, run }: Act,
+  passing: Passing & { readonly service: ClosedService },
+  send: () => Promise<Stored>,
+): Promise<Stored> {
   const { service, probeMs } = passing;
-  if (service === null) return send();
   const pass = await run.untilStored(() => passService(context.store, { service: service.name, probeMs }));
   if (pass.result !== "wait") {
     context.log.info({ event: "service.tried", service: service.name, as: pass.result }, "service tried");
@@ -64,8 +70,12 @@ export async function reportWith(
 ): Promise<Stored> {
   if (answer !== "well") await report(act, service, answer);
   const stored = await store();
-  if (answer === "well") await report(act, service, answer);
+  if (answer === "well" && isTroubled(act, service)) await report(act, service, answer);
   return stored;
+}
+
+function isTroubled({ run }: Act, service: string): boolean {
+  return run.troubledServices().some(({ name }) => name === service);
 }
 
 /** A report that fails costs others a try; it is logged, and keeps nothing of the run from being stored. */

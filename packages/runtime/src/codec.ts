@@ -62,7 +62,7 @@ const REST = "the rest: there was too much";
 
 /** What a tool gave, as it is stored. Takes whatever there is; see {@link Storable} for what becomes of it. */
 export function encode(value: unknown, limit = ENCODE_LIMIT): Encoded {
-  const walk: Walk = { left: limit, isReplaced: false, isCut: false, isLossy: false, above: new Set() };
+  const walk: Walk = { left: limit, isReplaced: false, isCut: false, isLossy: false, above: [] };
   const json = encodeValue(value, walk);
   const { isReplaced, isCut, isLossy } = walk;
   return { json: isReplaced ? storable(json) : json, isReplaced, isCut, isLossy };
@@ -127,7 +127,7 @@ interface Walk {
   isCut: boolean;
   isLossy: boolean;
   /** The objects that the value is in. */
-  readonly above: Set<object>;
+  readonly above: object[];
 }
 
 function encodeValue(value: unknown, walk: Walk): JsonValue {
@@ -162,16 +162,16 @@ function encodeText(text: string, walk: Walk): string {
 }
 
 function encodeObject(value: object, walk: Walk): JsonValue {
-  if (walk.above.has(value)) return notStored("a cycle: the object is inside itself", walk);
-  if (walk.above.size >= DEPTH_LIMIT) return notStored(`what is deeper than ${DEPTH_LIMIT} levels`, walk);
-  walk.above.add(value);
+  if (walk.above.includes(value)) return notStored("a cycle: the object is inside itself", walk);
+  if (walk.above.length >= DEPTH_LIMIT) return notStored(`what is deeper than ${DEPTH_LIMIT} levels`, walk);
+  walk.above.push(value);
   try {
     return encodeMembers(value, walk);
   } catch {
     // Whatever a getter, a proxy or toJSON throws: the rest of the outcome is stored all the same.
     return notStored("an object that could not be read", walk);
   } finally {
-    walk.above.delete(value);
+    walk.above.pop();
   }
 }
 
@@ -202,16 +202,18 @@ function encodeList(list: readonly unknown[], walk: Walk): JsonValue {
 }
 
 function encodeProperties(value: object, walk: Walk): JsonValue {
-  const entries: (readonly [string, JsonValue])[] = [];
+  const stored: Record<string, JsonValue> = {};
   for (const key of Object.keys(value)) {
-    if (isSpent(walk)) return Object.fromEntries([...entries, [NOT_STORED, REST]]);
+    if (isSpent(walk)) {
+      put(stored, NOT_STORED, REST);
+      return stored;
+    }
     const item = read(value, key);
-    if (item.kind === "unreadable") entries.push([key, notStored("a property that could not be read", walk)]);
-    else if (item.value !== undefined) entries.push([encodeText(key, walk), encodeValue(item.value, walk)]);
+    if (item.kind === "unreadable") put(stored, key, notStored("a property that could not be read", walk));
+    else if (item.value !== undefined) put(stored, encodeText(key, walk), encodeValue(item.value, walk));
   }
-  const [first] = entries;
-  const looksTagged = entries.length === 1 && first !== undefined && TAG_LIKE.test(first[0]);
-  return Object.fromEntries(looksTagged ? [[`$${first[0]}`, first[1]]] : entries);
+  const tagged = tagOf(stored);
+  return tagged === null ? stored : { [`$${tagged.tag}`]: tagged.value };
 }
 
 function read(value: object, key: string): { kind: "read"; value: unknown } | { kind: "unreadable" } {
@@ -271,13 +273,22 @@ const DECIMAL = /^-?\d{1,5000}$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 function tagOf(json: { readonly [key: string]: JsonValue }): { tag: string; value: JsonValue } | null {
-  const [entry, second] = Object.entries(json);
-  if (entry === undefined || second !== undefined || !TAG_LIKE.test(entry[0])) return null;
-  return { tag: entry[0], value: entry[1] };
+  const [tag, second] = Object.keys(json);
+  if (tag === undefined || second !== undefined || !TAG_LIKE.test(tag)) return null;
+  return { tag, value: json[tag] as JsonValue };
 }
 
 function mapObject<To>(json: { readonly [key: string]: JsonValue }, to: (value: JsonValue) => To) {
-  return Object.fromEntries(Object.entries(json).map(([key, value]) => [key, to(value)]));
+  const mapped: Record<string, To> = {};
+  for (const key of Object.keys(json)) put(mapped, key, to(json[key] as JsonValue));
+  return mapped;
+}
+
+/** Gives an object a property of its own, whatever its name: a plain assignment to this one would change its prototype. */
+function put<Value>(object: Record<string, Value>, key: string, value: Value): void {
+  if (key === "__proto__")
+    Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true });
+  else object[key] = value;
 }
 
 function isList(json: JsonValue): json is readonly JsonValue[] {

@@ -1,3 +1,5 @@
+import { onAborted } from "./on-aborted.ts";
+
 /** The end of one call to the outside: one timer and one signal, given back when the call has come home. */
 export interface Deadline {
   /** Aborted when the time is up, or at the stop. */
@@ -13,32 +15,31 @@ export interface Deadline {
 /** @param stop  Ends it earlier; null where nothing may. */
 export function openDeadline(withinMs: number, stop: AbortSignal | null): Deadline {
   const over = new AbortController();
+  const waiting: (() => void)[] = [];
   let isOver = false;
+  const cut = (reason: unknown): void => {
+    over.abort(reason);
+    for (const giveUp of waiting) giveUp();
+  };
   const onTime = (): void => {
     isOver = !over.signal.aborted;
-    over.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError"));
+    cut(new DOMException("The operation was aborted due to timeout", "TimeoutError"));
   };
-  const onStop = (): void => over.abort(stop?.reason);
   // A process that has nothing else to do is not kept alive by a deadline.
   const timer = setTimeout(onTime, Math.max(1, Math.ceil(withinMs))).unref();
-  if (stop?.aborted) onStop();
-  else stop?.addEventListener("abort", onStop, { once: true });
+  const forget = stop === null ? null : onAborted(stop, cut);
   return {
     signal: over.signal,
     isOver: () => isOver,
-    race: (work) => race(work, over.signal),
+    race: (work) =>
+      new Promise((resolve, reject) => {
+        if (over.signal.aborted) resolve(null);
+        else waiting.push(() => resolve(null));
+        work.then(resolve, reject);
+      }),
     end: () => {
       clearTimeout(timer);
-      stop?.removeEventListener("abort", onStop);
+      forget?.();
     },
   };
-}
-
-function race<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value | null> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => resolve(null);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-    work.then(resolve, reject);
-  });
 }

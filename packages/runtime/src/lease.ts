@@ -1,6 +1,7 @@
 import { type Renewal, renewLease, type Store } from "@holdpoint/store";
 import type { Clock } from "./clock.ts";
 import { type Log, nameOf } from "./log.ts";
+import { onAborted } from "./on-aborted.ts";
 
 /** The right of this process to work until its lease ends, by its own monotonic clock. */
 export interface Lease {
@@ -12,8 +13,12 @@ export interface Lease {
   readonly drainRequested: Promise<void>;
   /** Whether no other process is to be started in the place of this one. */
   staysDown(): boolean;
-  /** Watches a claimed run until it is given back. One process may have an old and a new claim of the same run. */
-  watch(runId: string): Watch;
+  /**
+   * Watches a claimed run until it is given back. One process may have an old and a new claim of the same run.
+   *
+   * @param also  Stops it as well.
+   */
+  watch(runId: string, also?: AbortSignal): Watch;
   /** Ends the renewals. */
   close(): void;
 }
@@ -59,7 +64,7 @@ export function keepLease(options: LeaseOptions): Lease {
   const over = new AbortController();
   const drain = Promise.withResolvers<void>();
   let staysDown = false;
-  const watched = new Set<{ readonly runId: string; readonly stop: AbortController }>();
+  const watched = new Set<Watched>();
   const usableMs = leaseMs * (1 - MARGIN);
   let confirmed = { monotonicMs: options.begunAtMs, wallMs: clock.wallMs() };
   let timer: NodeJS.Timeout | undefined;
@@ -122,17 +127,32 @@ export function keepLease(options: LeaseOptions): Lease {
     signal: over.signal,
     drainRequested: drain.promise,
     staysDown: () => staysDown,
-    watch: (runId) => {
-      const entry = { runId, stop: new AbortController() };
-      // By hand, at the end of the lease: a signal of many sources leaves something of itself with each of them.
-      if (over.signal.aborted) entry.stop.abort(over.signal.reason);
-      watched.add(entry);
-      return { stop: entry.stop.signal, end: () => void watched.delete(entry) };
+    watch: (runId, also) => {
+      const stop = new AbortController();
+      if (over.signal.aborted) stop.abort(over.signal.reason);
+      return watchIn(watched, { runId, stop }, also);
     },
     close: () => {
       closed = true;
       clearTimeout(timer);
       clearTimeout(expiry);
+    },
+  };
+}
+
+interface Watched {
+  readonly runId: string;
+  readonly stop: AbortController;
+}
+
+function watchIn(watched: Set<Watched>, entry: Watched, also: AbortSignal | undefined): Watch {
+  watched.add(entry);
+  const forget = also === undefined ? null : onAborted(also, (reason) => entry.stop.abort(reason));
+  return {
+    stop: entry.stop.signal,
+    end: () => {
+      watched.delete(entry);
+      forget?.();
     },
   };
 }

@@ -123,6 +123,7 @@ export class OwnedRun {
   planInput(): PlanInput {
     const { agent } = this.#options;
     const { history, openAttempts, approvals, children, unread, lineEffects, denials, run } = this.#view;
+    const { nowMs } = this;
     const closed = this.troubledServices().flatMap(({ untilMs, ...service }) =>
       untilMs === null ? [] : [{ ...service, untilMs }],
     );
@@ -136,12 +137,12 @@ export class OwnedRun {
       lineEffects,
       denials,
       services: closed,
-      nowMs: this.nowMs,
+      nowMs,
       limits: agent.limits,
       price: agent.kind === "agent" ? agent.price : null,
       isGraph: agent.kind === "workflow",
       version: run.agent.version,
-      workedMs: run.workedMs + (run.claimedAtMs === null ? 0 : this.nowMs - run.claimedAtMs),
+      workedMs: run.workedMs + (run.claimedAtMs === null ? 0 : nowMs - run.claimedAtMs),
       onBlocked: agent.kind === "agent" ? agent.onBlocked : "end",
       model: modelOf(agent),
       requester: run.requester,
@@ -177,15 +178,31 @@ export class OwnedRun {
     const { run } = this.#view;
     const { workerId, progressMs } = this.#options;
     const steps = numbered(run.stepSeq, progress.steps, this.nowMs);
+    const {
+      start = null,
+      calls = NONE,
+      messages = NONE,
+      settles = NONE,
+      readFacts = NONE,
+      artifacts = NONE,
+    } = progress;
     const commit: StepCommit = {
-      ...progress,
-      start: progress.start ?? null,
       runId: run.id,
       workerId,
       epoch: run.epoch,
       stepSeq: run.stepSeq,
-      checkpoint: checkpointAfter(this.#view, steps, progress.calls),
+      steps: progress.steps,
+      start,
+      calls,
+      messages,
+      settles,
+      readFacts,
+      usedApproval: progress.usedApproval ?? null,
+      artifacts,
+      checkpoint: checkpointAfter(this.#view, steps, calls),
+      currentStep: progress.currentStep,
       progressMs,
+      progress: progress.progress,
     };
     const result = await this.untilStored(() => this.#options.group.commit(commit));
     if (result.result === "replaced") return result;
@@ -241,6 +258,9 @@ export class OwnedRun {
     }
   }
 }
+
+/** What a commit has none of. */
+const NONE: readonly never[] = [];
 
 function viewOf({ steps, calls, ...loaded }: LoadedRun): OwnedView {
   return { ...loaded, history: runHistory(steps, calls) };

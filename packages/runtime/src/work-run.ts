@@ -32,9 +32,9 @@ export type Worked = { readonly result: "given"; readonly run: Run } | { readonl
  */
 export async function workRun(context: RunContext, loaded: LoadedRun): Promise<Worked> {
   const run = new OwnedRun({ ...context, progressMs: progressMs(context) }, loaded);
-  const watch = context.lease.watch(loaded.run.id);
+  const watch = context.lease.watch(loaded.run.id, context.drained);
   const outputs = new WholeOutputs(context.store);
-  const act: Act = { context, run, outputs, stop: AbortSignal.any([watch.stop, context.drained]) };
+  const act: Act = { context, run, outputs, stop: watch.stop };
   try {
     sayTakenUp(act);
     for (;;) {
@@ -54,7 +54,8 @@ export function progressMs({ agent }: Pick<RunContext, "agent">): number {
   return agent.idleMs;
 }
 
-async function step(act: Act): Promise<Stored> {
+/** What has nothing to wait for is no async function, here and in what this calls: at every step each would cost a promise. */
+function step(act: Act): Promise<Stored> {
   const { context, run } = act;
   const { state } = run.view.run;
   const settles = state.openAttempts > 0;
@@ -123,10 +124,14 @@ async function afterStop(act: Act): Promise<Stored> {
 const SHORT_WAIT_MS = 2_000;
 
 /** A delay counts from the failure that is the last step; whoever claims the run after it has waited long enough. */
-async function afterWait(act: Act, afterMs: number, work: () => Promise<Stored>): Promise<Stored> {
-  const { context, run, stop } = act;
+function afterWait(act: Act, afterMs: number, work: () => Promise<Stored>): Promise<Stored> {
+  const { run } = act;
   if (afterMs === 0 || !failedHere(run)) return work();
   if (afterMs >= SHORT_WAIT_MS) return run.move([{ type: "Released", retryAt: { inMs: afterMs } }]);
+  return waitHere(act, afterMs, work);
+}
+
+async function waitHere({ context, run, stop }: Act, afterMs: number, work: () => Promise<Stored>): Promise<Stored> {
   try {
     await sleep(afterMs, undefined, { signal: stop });
   } catch {

@@ -83,11 +83,14 @@ export async function executeBatch<Item, Row extends { ord: number }>(
   items: readonly Item[],
   run: (items: readonly { ord: number; item: Item }[]) => Promise<readonly Row[]>,
 ): Promise<readonly (readonly Row[] | Error)[]> {
-  const results: (readonly Row[] | Error)[] = items.map(() => []);
+  const results: (Row[] | Error)[] = items.map(() => []);
   const attempt = async (part: readonly { ord: number; item: Item }[]): Promise<void> => {
     try {
       const rows = await run(part);
-      for (const { ord } of part) results[ord] = rows.filter((row) => row.ord === ord);
+      for (const row of rows) {
+        const own = results[row.ord];
+        if (Array.isArray(own)) own.push(row);
+      }
     } catch (error) {
       if (!mayBeOneItems(error) || part.length === 1) {
         for (const { ord } of part) results[ord] = asError(error);

@@ -34,6 +34,7 @@ export interface LanesOptions<Item, Result> {
 
 interface Waiting<Item, Result> {
   readonly item: Item;
+  readonly key: string;
   readonly sinceMs: number;
   readonly resolve: (result: Result | Promise<Result>) => void;
 }
@@ -49,16 +50,20 @@ export function openLanes<Item, Result>(options: LanesOptions<Item, Result>): (i
   let underWay = 0;
   let isScheduled = false;
 
+  /** Takes off what goes now: from then on it is flying. */
   const next = (): Waiting<Item, Result>[] => {
-    const taken = new Set(flying);
+    const behind = new Set<string>();
     const batch: Waiting<Item, Result>[] = [];
     const left: Waiting<Item, Result>[] = [];
     for (const each of waiting) {
-      const key = keyOf(each.item);
-      const fits = batch.length < options.limit && !taken.has(key);
       // A later one of the same run stays behind the earlier one.
-      taken.add(key);
-      (fits ? batch : left).push(each);
+      if (batch.length < options.limit && !flying.has(each.key) && !behind.has(each.key)) {
+        flying.add(each.key);
+        batch.push(each);
+      } else {
+        behind.add(each.key);
+        left.push(each);
+      }
     }
     waiting = left;
     return batch;
@@ -72,11 +77,9 @@ export function openLanes<Item, Result>(options: LanesOptions<Item, Result>): (i
       leave();
       return;
     }
-    const keys = batch.map(({ item }) => keyOf(item));
-    for (const key of keys) flying.add(key);
     underWay += 1;
     void sendBatch(options, batch).finally(() => {
-      for (const key of keys) flying.delete(key);
+      for (const { key } of batch) flying.delete(key);
       underWay -= 1;
       leave();
       schedule();
@@ -86,14 +89,14 @@ export function openLanes<Item, Result>(options: LanesOptions<Item, Result>): (i
   };
 
   const schedule = (): void => {
-    if (isScheduled || underWay >= lanes || !waiting.some(({ item }) => !flying.has(keyOf(item)))) return;
+    if (isScheduled || underWay >= lanes || !waiting.some(({ key }) => !flying.has(key))) return;
     isScheduled = true;
     setImmediate(() => gate.enter(pump));
   };
 
   return (item) =>
     new Promise((resolve) => {
-      waiting.push({ item, sinceMs: performance.now(), resolve });
+      waiting.push({ item, key: keyOf(item), sinceMs: performance.now(), resolve });
       schedule();
     });
 }

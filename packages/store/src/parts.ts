@@ -89,9 +89,12 @@ export function rowsOf(
   rows: readonly Readonly<Record<string, unknown>>[],
   columns: readonly string[],
 ): readonly Readonly<Record<string, unknown>>[] {
-  return rows.map((row) =>
-    Object.fromEntries(
-      columns.flatMap((column) => (row[column] === undefined ? [] : [[column, row[column]] as const])),
-    ),
-  );
+  return rows.map((row) => {
+    const input: Record<string, unknown> = {};
+    for (const column of columns) {
+      // What is not there is null.
+      if (row[column] !== undefined && row[column] !== null) input[column] = row[column];
+    }
+    return input;
+  });
 }

@@ -146,6 +146,44 @@ export function runOf(row: RunJson): Run {
   };
 }
 
+/**
+ * A run after steps of its owner. Field by field, since every step makes one: a spread of more than twenty fields costs
+ * several times as much.
+ */
+export function runAfterSteps(run: Run, to: Pick<Run, "stepSeq" | "state" | "currentStep" | "checkpoint">): Run {
+  return {
+    id: run.id,
+    sessionId: run.sessionId,
+    agent: run.agent,
+    requester: run.requester,
+    submittedBy: run.submittedBy,
+    goal: run.goal,
+    inputSeq: run.inputSeq,
+    line: run.line,
+    retryOf: run.retryOf,
+    parent: run.parent,
+    parentCall: run.parentCall,
+    ancestors: run.ancestors,
+    input: run.input,
+    result: run.result,
+    instanceKey: run.instanceKey,
+    isTask: run.isTask,
+    version: run.version,
+    stepSeq: to.stepSeq,
+    epoch: run.epoch,
+    state: to.state,
+    currentStep: to.currentStep,
+    checkpoint: to.checkpoint,
+    holdSeq: run.holdSeq,
+    progressDueAtMs: run.progressDueAtMs,
+    externalRef: run.externalRef,
+    claimedAtMs: run.claimedAtMs,
+    workedMs: run.workedMs,
+    createdAtMs: run.createdAtMs,
+    updatedAtMs: run.updatedAtMs,
+  };
+}
+
 function parentCallOf({ parent_call: callId, parent_ordinal: ordinal, parent_try }: RunJson): Run["parentCall"] {
   return callId === null || ordinal === null || parent_try === null ? null : { callId, ordinal, try: parent_try };
 }

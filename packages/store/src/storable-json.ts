@@ -7,7 +7,7 @@ import { type JsonValue, storable } from "@holdpoint/core";
 export function storableJson(input: object): string {
   const text = JSON.stringify(input);
   // Where there is no such escape there is nothing to change: the text says so more cheaply than a walk through the data.
-  return ESCAPED.test(text) ? JSON.stringify(storable(plainOf(input))) : text;
+  return text.includes("\\u") && ESCAPED.test(text) ? JSON.stringify(storable(plainOf(input))) : text;
 }
 
 /** How JSON writes NUL and lone surrogates. */
