@@ -3,7 +3,7 @@
 //
 // I1: a line is written by the end of the turn that said it, or as soon as the reader has room.
 // I2: an end of the process by itself, by `process.exit` or by an uncaught error loses no line: what is left is written
-//     before. For that, nothing is ever on its way in another thread, as it is with asynchronous writes: one that is
+//     before. One that runs no JavaScript any more (SIGKILL, an abort, no memory) loses what was said in its last turn. For that, nothing is ever on its way in another thread, as it is with asynchronous writes: one that is
 //     under way at the exit can be neither awaited nor written again.
 // I3: lines keep their order, and stay whole also where several processes write into one pipe.
 // I4: a reader that is slow holds nobody up, and one that is stuck costs a bounded amount of memory.
@@ -41,9 +41,9 @@ export function openOutput(fd: number, { limitBytes = 16 * 2 ** 20, lastWaitMs =
       for (let bytes = lines.next(); bytes !== null; bytes = lines.next()) lines.written(writeSync(fd, bytes));
       return true;
     } catch (error) {
-      // Nobody reads any more: there is nobody to tell. Else the reader has no room, or the disk is full: the work goes
-      // on, and what was said is kept for a while.
-      isClosed = codeOf(error) === "EPIPE";
+      // The reader has no room, or the disk is full: the work goes on, and what was said is kept for a while. Else nobody
+      // reads any more, and there is nobody to tell.
+      isClosed = !MAY_PASS.has(codeOf(error));
       return isClosed;
     }
   };
@@ -68,6 +68,8 @@ export function openOutput(fd: number, { limitBytes = 16 * 2 ** 20, lastWaitMs =
     flushSync,
   };
 }
+
+const MAY_PASS: ReadonlySet<unknown> = new Set(["EAGAIN", "EINTR", "ENOSPC", "EDQUOT"]);
 
 /** Nobody ever wakes who waits for it. */
 const PAUSE = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));

@@ -1,32 +1,19 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
 import type { AssistantModelMessage, ModelMessage, ToolResultPart } from "ai";
-import { growing } from "./growing.ts";
 
 /**
  * A conversation as providers take it, where every part of it is of the kinds that nearly all consist of: text,
  * reasoning, calls and their results. Null where another kind is in it, such as a file: the SDK has more to do with it.
- *
- * Later requests of the run are made of the same messages: they are frozen, so that nobody on the way to the provider can
- * change what those will say.
+ * Made anew for each request: a middleware of the model may add to its messages in place.
  */
 export function plainPrompt(instructions: string, messages: readonly ModelMessage[]): LanguageModelV4Prompt | null {
-  const { plain, isPlain } = plainMessages(messages);
-  return isPlain ? [{ role: "system", content: instructions }, ...plain] : null;
-}
-
-const plainMessages = growing(
-  () => ({ plain: [] as LanguageModelV4Message[], isPlain: true }),
-  (made, messages, place) => {
-    const message = messages[place];
-    const plain = message === undefined || !made.isPlain ? null : plainMessage(message);
-    if (plain === null) made.isPlain = false;
-    else made.plain.push(fixed(plain));
-  },
-);
-
-function fixed(message: LanguageModelV4Message): LanguageModelV4Message {
-  if (typeof message.content !== "string") for (const part of Object.freeze(message.content)) Object.freeze(part);
-  return Object.freeze(message);
+  const prompt: LanguageModelV4Prompt = [{ role: "system", content: instructions }];
+  for (const message of messages) {
+    const plain = plainMessage(message);
+    if (plain === null) return null;
+    prompt.push(plain);
+  }
+  return prompt;
 }
 
 function plainMessage({ role, content, providerOptions }: ModelMessage): LanguageModelV4Message | null {

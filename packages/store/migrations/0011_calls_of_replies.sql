@@ -1,5 +1,6 @@
--- A row of its own is needed by a call that something else refers to: an attempt, an approval, a child, a callback. Any other
--- stands in the step of the reply that asked for it, at its place among the step's callIds; null where the call has a row.
+-- A row of its own is needed by a call that something else may refer to: an effect, a call of child runs, a timer, what a person
+-- has to release. A read stands in the step of the reply that asked for it, at its place among the step's callIds; null where
+-- the call has a row.
 -- Each is a list: the model's name for it, the tool, the arguments as canonical JSON, and where it is not as most calls are, an
 -- object with what is different. What most calls are is said here and in the store's reply-calls.ts, and may not change.
 ALTER TABLE holdpoint.steps ADD COLUMN calls jsonb;

@@ -10,8 +10,8 @@ import {
   LOADED_NEW,
   type LoadedJson,
   type LoadedRun,
-  loadedOf,
-  loadRun,
+  loadRuns,
+  readOne,
 } from "./load-run.ts";
 import { fewIds } from "./parts.ts";
 import { type Run, type RunJson, runOf } from "./run.ts";
@@ -44,7 +44,8 @@ export function isUnloaded(claimed: LoadedRun | UnloadedRun): claimed is Unloade
 }
 
 /**
- * Claims runs for a worker and loads all that is needed to continue, in one round trip. The condition is the status
+ * Claims runs for a worker and loads all that is needed to continue: in one round trip, or a second one for those that have
+ * more than the statement looks for. The condition is the status
  * and no owner, never the version of the wake-up; a run that somebody else is moving is passed over and tried again, since
  * its wake-up comes only once. Each run is claimed and loaded or not by itself.
  *
@@ -102,26 +103,38 @@ async function claimOnce(store: Store, claim: Claim): Promise<readonly (LoadedRu
     if (rows.some(({ suspect }) => suspect)) mayTakeSuspect = false;
     return rows.map((row) => ({ ...row, ord: runIds.indexOf(row.run.id) }));
   });
-  const claimed = await Promise.all(
-    outcomes.map(async (outcome, ord): Promise<LoadedRun | UnloadedRun | null> => {
-      const runId = runIds[ord] ?? "";
-      if (outcome instanceof Error) return { runId, taken: null, error: outcome };
-      const [row] = outcome;
-      if (row === undefined) return null;
-      return load(store, row).catch((error) => ({ runId, taken: runOf(row.run), error: asError(error) }));
-    }),
-  );
-  return claimed.filter((each) => each !== null);
+  const reloaded = await reloadIncomplete(store, outcomes);
+  return outcomes.flatMap((outcome, ord): readonly (LoadedRun | UnloadedRun)[] => {
+    const runId = runIds[ord] ?? "";
+    if (outcome instanceof Error) return [{ runId, taken: null, error: outcome }];
+    const [row] = outcome;
+    if (row === undefined) return [];
+    const loaded = row.complete ? readOne(row) : reloaded(row);
+    if (loaded instanceof Error) return [{ runId, taken: runOf(row.run), error: loaded }];
+    return loaded === null ? [] : [loaded];
+  });
 }
 
 type ClaimRow = LoadedJson & { readonly complete: boolean; readonly suspect: boolean };
 
-/** Null if somebody has taken the run away meanwhile. */
-async function load(store: Store, row: ClaimRow): Promise<LoadedRun | null> {
-  if (row.complete) return loadedOf(row);
-  // The statement waited for somebody's change, so that it loaded the rest as it was before; or the run does something again.
-  const reloaded = await loadRun(store, row.run.id);
-  return reloaded !== null && isSameClaim(reloaded, row.run) ? reloaded : null;
+/**
+ * Loads those of which the claim has not loaded all: it waited for somebody's change, so that it owns the row as it is now
+ * and read the rest as it was before; or the run has a history, or a line, that the statement did not look for. Gives what
+ * says what a row has become: null if somebody has taken the run away meanwhile.
+ */
+async function reloadIncomplete(
+  store: Store,
+  outcomes: readonly (readonly ClaimRow[] | Error)[],
+): Promise<(row: ClaimRow) => LoadedRun | Error | null> {
+  const rows = outcomes.flatMap((outcome) => (outcome instanceof Error ? [] : outcome.filter((row) => !row.complete)));
+  if (rows.length === 0) return () => null;
+  const runIds = rows.map(({ run }) => run.id);
+  const loaded = await loadRuns(store, runIds).catch(asError);
+  return ({ run }) => {
+    if (loaded instanceof Error) return loaded;
+    const own = loaded.get(run.id) ?? null;
+    return own === null || own instanceof Error || isSameClaim(own, run) ? own : null;
+  };
 }
 
 function isSameClaim({ run }: LoadedRun, claimed: RunJson): boolean {

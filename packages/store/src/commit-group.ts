@@ -86,7 +86,7 @@ export function openCommitGroup(store: Store, { onBatch = () => undefined }: Com
       return saysNothing(commit.messages) ? results(commit) : said(commit);
     },
     move: (move) => (saysNothing(move.writes?.messages) ? silent(move) : spoken(move)),
-    turn: (work) => new Promise((resolve) => gate.enter((leave) => resolve(work().finally(leave)))),
+    turn: (work) => new Promise((resolve) => gate.enter((leave) => resolve(Promise.try(work).finally(leave)))),
   };
 }
 

@@ -4,7 +4,7 @@
 
 /** Lets only so many statements be under way; the others wait, and share the next. */
 export interface Gate {
-  /** Calls `go` once there is a place, with what gives that back: at once where one is free. */
+  /** Calls `go` once there is a place, with what gives that back: at once where one is free. `go` must not throw. */
   enter(go: (leave: () => void) => void): void;
 }
 

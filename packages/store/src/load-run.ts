@@ -15,9 +15,10 @@ import type {
   Verdict,
 } from "@holdpoint/core";
 import { type Store, statement } from "./db.ts";
-import { execute } from "./execute.ts";
+import { asError, execute } from "./execute.ts";
 import { showId } from "./ids.ts";
 import type { Memory } from "./memories.ts";
+import { fewIds } from "./parts.ts";
 import { callsIn, type StoredStep } from "./reply-calls.ts";
 import { milliseconds, type Run, type RunJson, runOf } from "./run.ts";
 
@@ -62,8 +63,27 @@ export type TroubledService = Omit<ClosedService, "untilMs"> & { readonly untilM
 
 /** Loads a run as it is, in one snapshot; null if there is none. */
 export async function loadRun(store: Store, runId: string): Promise<LoadedRun | null> {
-  const [row] = await execute<LoadedJson>(store, LOAD, [store.tenantId, runId]);
-  return row === undefined ? null : loadedOf(row);
+  const loaded = (await loadRuns(store, [runId])).get(runId) ?? null;
+  if (loaded instanceof Error) throw loaded;
+  return loaded;
+}
+
+/** Loads runs as they are, in one snapshot; those that are there, each with what it is or why it cannot be read. */
+export async function loadRuns(
+  store: Store,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, LoadedRun | Error>> {
+  const rows = await execute<LoadedJson>(store, LOAD, [store.tenantId, runIds]);
+  return new Map(rows.map((row) => [row.run.id, readOne(row)]));
+}
+
+/** What a row says, or why it cannot be read. */
+export function readOne(row: LoadedJson): LoadedRun | Error {
+  try {
+    return loadedOf(row);
+  } catch (error) {
+    return asError(error);
+  }
 }
 
 export type LoadedJson = {
@@ -368,5 +388,8 @@ export const IS_NEW = `r.version = 2 and r.step_seq = 0 and ${IS_ALONE}`;
 
 const LOAD = statement(
   "load_run",
-  `select to_jsonb(r) as run, ${LOADED} from holdpoint.runs r where r.tenant_id = $1::uuid and r.id = $2::uuid`,
+  // One by one, so that each is found by its id.
+  `select to_jsonb(r) as run, ${LOADED} from unnest($2::uuid[]) as t(id) cross join lateral (
+     select r.* from holdpoint.runs r where r.id = t.id and r.tenant_id is not distinct from $1::uuid limit 1) r
+   where ${fewIds("t.id")}`,
 );

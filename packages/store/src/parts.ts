@@ -22,6 +22,8 @@ export interface Part {
   readonly columns: Columns;
   /** Its common table expressions, with commas between them; they read `moved`. Empty for what is woven into the core. */
   readonly text: string;
+  /** The part whose expressions it reads as well: comes with it. */
+  readonly needs?: string;
 }
 
 /** A statement in all its compositions, each made once. */
@@ -75,7 +77,8 @@ export function compose<Name extends string>(composition: Composition<Name>): Co
   };
   return {
     with(needed) {
-      const chosen = names.filter((name) => needed.has(name));
+      const implied = new Set<string | undefined>([...needed].map((name) => parts[name].needs));
+      const chosen = names.filter((name) => needed.has(name) || implied.has(name));
       const key = chosen.join(" ");
       const made = known.get(key) ?? make(chosen);
       known.set(key, made);

@@ -240,7 +240,7 @@ export const steps = holdpoint.table("steps", {
   calls: jsonb().$type<ReplyCalls>(),
 });
 
-/** Calls with rows of their own: effects, what starts children or needs an approval. `allCalls` has the others as well. */
+/** Calls with rows of their own: effects, timers, what starts children or needs an approval. `allCalls` has the others as well. */
 export const calls = holdpoint.table("calls", {
   tenantId: tenantId(),
   runId: uuid("run_id").notNull(),

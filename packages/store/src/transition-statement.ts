@@ -220,7 +220,7 @@ const PARTS = {
   steps: { columns: { steps: "jsonb" }, text: STEPPED },
   resumes: { columns: { resumedFrom: "jsonb", closesApprovals: "boolean" }, text: PROLONGED },
   approvals: { columns: { approvals: "jsonb", closesApprovals: "boolean" }, text: JUDGED },
-  requests: { columns: { requests: "jsonb", closesApprovals: "boolean" }, text: REQUESTED },
+  requests: { columns: { requests: "jsonb", closesApprovals: "boolean" }, text: REQUESTED, needs: "approvals" },
   closesApprovals: { columns: { approvals: "jsonb", closesApprovals: "boolean" }, text: WITHDRAWN },
   decisions: { columns: { decisions: "jsonb" }, text: DECIDED },
   settles: { columns: { settles: "jsonb" }, text: SETTLED },

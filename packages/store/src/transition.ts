@@ -94,8 +94,6 @@ function partsOf(inputs: readonly MoveInput[]): ReadonlySet<TransitionPart> {
   const parts = new Set<TransitionPart>();
   for (const input of inputs) {
     for (const list of LISTS) if (input[list].length > 0) parts.add(list);
-    // A request reads those that were judged before it.
-    if (input.requests.length > 0 || input.approvals.length > 0) parts.add("approvals");
     if (input.closesApprovals) parts.add("closesApprovals");
     if (input.resumedFrom !== null) parts.add("resumes");
     if (input.task !== null) parts.add("task");
@@ -112,6 +110,7 @@ const LISTS = [
   "lookUps",
   "late",
   "toldChildren",
+  "approvals",
   "requests",
   "callbacks",
   "artifacts",

@@ -1,11 +1,12 @@
-// A worker's plans are made once for each connection, at first when its tables are empty and the server has not looked at
+// What a statement reads of tables that are large. A worker's plans are made once for each connection, at first when its tables are empty and the server has not looked at
 // them yet. Its own database: nobody else reads there.
 
 import { createTestDatabase } from "@holdpoint/testkit";
 import { expect, test } from "vitest";
 import { openStore, type Store } from "../src/index.ts";
+import { findApproval, findApprovalHistory } from "../src/read/index.ts";
 import { grantAll } from "./a-run.ts";
-import { aResult, aSpendingRun, moved, ownerOf, took } from "./a-status.ts";
+import { anAskingRun, aResult, aSpendingRun, moved, ownerOf, took } from "./a-status.ts";
 
 /** A run from its submission to its end: claims, a reply with a call, a hold, a decision, an effect, and what is said. */
 async function playOne(store: Store): Promise<string> {
@@ -51,6 +52,24 @@ async function rowsRead({ pool }: Store): Promise<number> {
 }
 
 const COPIES = 3_000;
+
+test("whoever opens an approval reads the runs of its line, not the steps of all", async () => {
+  await using database = await createTestDatabase();
+  await using store = openStore({ url: database.url, maxConnections: 1 });
+  const { request } = await anAskingRun(store);
+  await store.pool.query(
+    `insert into holdpoint.steps (tenant_id, run_id, seq, epoch, kind, body, at, calls)
+     select $1, gen_random_uuid(), 1, 1, 'model_reply', jsonb_build_object('turn', 1, 'callIds', jsonb_build_array(gen_random_uuid())),
+       holdpoint.clock(), '[["call_0", "look", "{}"]]' from generate_series(1, $2::int)`,
+    [store.tenantId, COPIES],
+  );
+  await store.pool.query("analyze holdpoint.steps, holdpoint.calls, holdpoint.runs");
+  const view = await findApproval(store, request.id);
+  if (view === null) throw new Error("there is no such approval");
+  const before = await rowsRead(store);
+  await findApprovalHistory(store, view);
+  expect((await rowsRead(store)) - before).toBeLessThan(COPIES / 2);
+});
 
 test("a plan that was made when the tables were empty does not read all of what they have become", async () => {
   await using database = await createTestDatabase();

@@ -23,6 +23,7 @@ const COMMIT_PARTS = [
   "children",
   "settles",
   "calls",
+  "replyCalls",
   "messages",
   "usedApproval",
   "readFacts",
@@ -33,6 +34,7 @@ const TRANSITION_PARTS = [
   "messages",
   "steps",
   "resumes",
+  "approvals",
   "requests",
   "closesApprovals",
   "decisions",
@@ -51,6 +53,10 @@ const WHOLE: readonly (readonly [string, Statement])[] = [
   ["moves that wait", WAITING.with(new Set(TRANSITION_PARTS)).statement],
   ["moves that pass over", SKIPPING.with(new Set(TRANSITION_PARTS)).statement],
 ];
+
+test("a part comes with the one that it reads", () => {
+  expect(SKIPPING.with(new Set(["requests"]))).toEqual(SKIPPING.with(new Set(["approvals", "requests"])));
+});
 
 test.each(WHOLE)("no plan of %s chooses between partitions while it runs", async (_, { text }) => {
   await bench.sql("set plan_cache_mode = force_generic_plan");

@@ -1,5 +1,5 @@
 import type { ApprovalState, JsonValue } from "@holdpoint/core";
-import { and, asc, desc, eq, ne, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, ne, or, sql } from "drizzle-orm";
 import type { Store } from "../db.ts";
 import { approvals, calls, runs, steps } from "../schema.ts";
 import { allCalls } from "../schema-views.ts";
@@ -78,9 +78,19 @@ async function requestsOfCall(store: Store, { id, runId, callId }: ApprovalView)
   return rows.map(({ requestedAt, ...row }) => ({ ...row, requestedAtMs: msOf(requestedAt) }));
 }
 
+/** Asked for by themselves: of the view of all calls only the runs that are named are read, not those that a join would find. */
+async function runsOfLine(store: Store, runId: string): Promise<string[]> {
+  const line = sql`(select l.line from ${runs} l where l.id = ${runId})`;
+  const rows = await reader(store)
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.tenantId, store.tenantId), sql`${runs.line} = ${line}`));
+  return rows.map(({ id }) => id);
+}
+
 /** A person may have made equal arguments of others, too. */
 async function callsLike(store: Store, view: ApprovalView): Promise<readonly EqualCall[]> {
-  const line = sql`(select l.line from ${runs} l where l.id = ${view.runId})`;
+  const runIds = await runsOfLine(store, view.runId);
   const edited = sql`exists (select from ${approvals} p
     where p.run_id = ${qualified(allCalls.runId)} and p.call_id = ${qualified(allCalls.id)} and p.args_hash = ${view.argsHash})`;
   const rows = await reader(store)
@@ -93,11 +103,10 @@ async function callsLike(store: Store, view: ApprovalView): Promise<readonly Equ
           and s.body->>'callId' = ${qualified(allCalls.id)}::text order by s.seq desc limit 1)`,
     })
     .from(allCalls)
-    .innerJoin(runs, eq(runs.id, allCalls.runId))
     .where(
       and(
-        eq(runs.tenantId, store.tenantId),
-        sql`${runs.line} = ${line}`,
+        eq(allCalls.tenantId, store.tenantId),
+        inArray(allCalls.runId, runIds),
         eq(allCalls.tool, view.tool),
         ne(allCalls.id, view.callId),
         or(eq(allCalls.argsHash, view.argsHash), edited),
