@@ -24,7 +24,10 @@ export function actOnCall(act: Act, next: Execute): Promise<Stored> {
   return beginEffect(act, { call, attempt, tool, supersedes: null, approvalId, probe });
 }
 
-/** Whether this is the tool that the call was frozen for: what was judged, and perhaps approved, is what runs. */
+/**
+ * Whether this is the tool that the call was frozen for: what was judged, and perhaps approved, is what runs. Of a read whose
+ * hash is derived from its arguments it says nothing about those.
+ */
 export function isFor(tool: Tool, call: Call): boolean {
   return isWhole(call) && takes(tool, call);
 }
