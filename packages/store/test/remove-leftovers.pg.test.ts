@@ -20,7 +20,9 @@ const later = (days: number) => moveClock(bench.url, days * 86_400_000);
 const NOTHING = { sessionIds: [], artifacts: [], tombstones: [] };
 
 beforeEach(async () => {
-  await bench.sql("truncate holdpoint.runs, holdpoint.sessions, holdpoint.tombstones, holdpoint.artifacts cascade");
+  await bench.sql(
+    "truncate holdpoint.runs, holdpoint.sessions, holdpoint.messages, holdpoint.tombstones, holdpoint.artifacts cascade",
+  );
   const tables = "transitions, holdpoint.steps, holdpoint.calls, holdpoint.attempts, holdpoint.artifact_uses";
   await bench.sql(`truncate holdpoint.${tables} cascade`);
 });

@@ -24,7 +24,9 @@ const DAY_MS = 24 * HOUR_MS;
 const NEVER = new AbortController().signal;
 
 beforeEach(async () => {
-  await bench.sql("truncate holdpoint.runs, holdpoint.sessions, holdpoint.tombstones, holdpoint.workers cascade");
+  await bench.sql(
+    "truncate holdpoint.runs, holdpoint.sessions, holdpoint.messages, holdpoint.tombstones, holdpoint.workers cascade",
+  );
   const tables =
     "transitions, holdpoint.steps, holdpoint.calls, holdpoint.attempts, holdpoint.approvals, holdpoint.verdicts";
   await bench.sql(`truncate holdpoint.${tables}, holdpoint.inbox, holdpoint.refusals cascade`);
