@@ -59,7 +59,11 @@ export function openStore(options: StoreOptions): Store {
   const pool = new pg.Pool({ ...shared, max: options.maxConnections ?? 8 });
   const leasePool = new pg.Pool({ ...shared, max: 1, query_timeout: CONNECT_TIMEOUT_MS });
   // A pool drops a broken idle connection by itself and opens a new one; the statement that needs it reports a failure.
-  for (const each of [pool, leasePool]) each.on("error", () => undefined);
+  for (const each of [pool, leasePool]) {
+    each.on("error", () => undefined);
+    // One that the pool is just ending is listened to by nobody: the server's word that it ends it would end this process.
+    each.on("connect", (client) => client.on("error", () => undefined));
+  }
   return {
     pool,
     leasePool,
