@@ -156,7 +156,7 @@ interface ApprovalJson {
 }
 
 /** Reads the columns of `LOADED`. */
-export function loadedOf(row: LoadedJson): LoadedRun {
+function loadedOf(row: LoadedJson): LoadedRun {
   return {
     run: runOf(row.run),
     messages: row.messages,
