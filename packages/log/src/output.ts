@@ -3,8 +3,9 @@
 //
 // I1: a line is written by the end of the turn that said it, or as soon as the reader has room.
 // I2: an end of the process by itself, by `process.exit` or by an uncaught error loses no line: what is left is written
-//     before. One that runs no JavaScript any more (SIGKILL, an abort, no memory) loses what was said in its last turn. For that, nothing is ever on its way in another thread, as it is with asynchronous writes: one that is
-//     under way at the exit can be neither awaited nor written again.
+//     before. For that, nothing is ever on its way in another thread, as it is with asynchronous writes: one that is
+//     under way at the exit can be neither awaited nor written again. An end at which no JavaScript runs any more
+//     (SIGKILL, an abort, no memory) loses what was said in its last turn.
 // I3: lines keep their order, and stay whole also where several processes write into one pipe.
 // I4: a reader that is slow holds nobody up, and one that is stuck costs a bounded amount of memory.
 
@@ -69,6 +70,7 @@ export function openOutput(fd: number, { limitBytes = 16 * 2 ** 20, lastWaitMs =
   };
 }
 
+/** What a later write may not meet any more. */
 const MAY_PASS: ReadonlySet<unknown> = new Set(["EAGAIN", "EINTR", "ENOSPC", "EDQUOT"]);
 
 /** Nobody ever wakes who waits for it. */

@@ -123,6 +123,18 @@ describe("openOutput", () => {
     expect(JSON.parse(told ?? "")).toMatchObject({ level: 40, event: "log.left_out", lines: 6 });
   });
 
+  test("waits for nobody where nobody can read any more", () => {
+    writes.sync.mockImplementation(() => {
+      throw Object.assign(new Error("bad file descriptor"), { code: "EBADF" });
+    });
+    const output = openOutput(fd, { lastWaitMs: 60_000 });
+    output.write("a line\n");
+    output.flushSync();
+    output.write("another\n");
+    output.flushSync();
+    expect(writes.sync.mock.calls.map(([, bytes]) => bytes.toString())).toEqual(["a line\n", "a line\n"]);
+  });
+
   test("does not wait for ever at the end", () => {
     writes.sync.mockImplementation(noRoom);
     const output = openOutput(fd, { lastWaitMs: 30 });

@@ -61,7 +61,8 @@ export function openStore(options: StoreOptions): Store {
   // A pool drops a broken idle connection by itself and opens a new one; the statement that needs it reports a failure.
   for (const each of [pool, leasePool]) {
     each.on("error", () => undefined);
-    // One that the pool is just ending is listened to by nobody: the server's word that it ends it would end this process.
+    // A pool listens to those that are idle, and a statement to its own: in between, the server's word that it ends a
+    // connection would end this process.
     each.on("connect", (client) => client.on("error", () => undefined));
   }
   return {
