@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Agent, defineAgent, defineTool } from "@holdpoint/runtime";
+import { type Agent, defineTool } from "@holdpoint/runtime";
 import { z } from "zod";
-import { scriptedModel } from "./bench-agent.ts";
 import { BUSY_WORK } from "./busy-work.ts";
-import { BENCH_AGENT } from "./product.ts";
+import { stayingAgent } from "./staying-agent.ts";
 
 const LONG_MS = 600_000;
 
@@ -21,16 +20,5 @@ export function busyAgent(): Agent {
       return { ok: true };
     },
   });
-  return defineAgent({
-    ...BENCH_AGENT,
-    model: scriptedModel((turn) =>
-      turn === 0
-        ? [{ type: "tool-call", toolCallId: "call_0", toolName: stay.name, input: "{}" }]
-        : [{ type: "text", text: "It has stayed." }],
-    ),
-    instructions: "Stay.",
-    tools: [stay],
-    complete: () => ({ kind: "succeeded" }),
-    limits: { turns: 2, tokens: Number.MAX_SAFE_INTEGER },
-  });
+  return stayingAgent(stay);
 }

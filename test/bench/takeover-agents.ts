@@ -3,10 +3,9 @@
 import { access, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { defineAgent, defineTool } from "@holdpoint/runtime";
+import { defineTool } from "@holdpoint/runtime";
 import { z } from "zod";
-import { scriptedModel } from "./bench-agent.ts";
-import { BENCH_AGENT } from "./product.ts";
+import { stayingAgent } from "./staying-agent.ts";
 
 const LONG_MS = 600_000;
 
@@ -24,18 +23,7 @@ export async function openAgents({ BENCH_FOLDER: folder = "" }: NodeJS.ProcessEn
       return { ok: false };
     },
   });
-  const agent = defineAgent({
-    ...BENCH_AGENT,
-    model: scriptedModel((turn) =>
-      turn === 0
-        ? [{ type: "tool-call", toolCallId: "call_0", toolName: stay.name, input: "{}" }]
-        : [{ type: "text", text: "It has stayed." }],
-    ),
-    instructions: "Stay.",
-    tools: [stay],
-    complete: () => ({ kind: "succeeded" }),
-    limits: { turns: 2, tokens: Number.MAX_SAFE_INTEGER },
-  });
+  const agent = stayingAgent(stay);
   return { agents: [agent], close: async () => undefined };
 }
 

@@ -25,7 +25,7 @@ export interface Claim {
   readonly mayTakeSuspect: boolean;
   /**
    * Whether these runs were only submitted, as far as is known: then nothing of a history is looked for. One of which that
-   * turns out not to be so costs a second round trip. Default false.
+   * turns out not to be so costs a second round trip, shared by all such. Default false.
    */
   readonly areNew?: boolean;
 }

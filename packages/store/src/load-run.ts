@@ -382,7 +382,7 @@ export const IS_ALONE = "r.retry_of is null";
 
 /**
  * Whether nothing has happened to the run `r` but its submission and the claim that this statement makes: all that can be
- * loaded moves its version.
+ * loaded moves its version, or is a step.
  */
 export const IS_NEW = `r.version = 2 and r.step_seq = 0 and ${IS_ALONE}`;
 

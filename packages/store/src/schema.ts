@@ -17,14 +17,13 @@ import type {
   Status,
   StepBody,
   TaskTerms,
-  Verdict,
   WaitingFor,
 } from "@holdpoint/core";
 import { bigint, boolean, integer, jsonb, text, uuid } from "drizzle-orm/pg-core";
 import type { AgentKind } from "./agents.ts";
 import type { ShownRequest } from "./move.ts";
 import type { ReplyCalls } from "./reply-calls.ts";
-import { holdpoint, instant, tenantId } from "./schema-columns.ts";
+import { callColumns, holdpoint, instant, tenantId } from "./schema-columns.ts";
 import type { LateTaskEvidence, TaskProgress, TaskReport } from "./task-writes.ts";
 
 export { deliveries, deliveryChanges, webhooks } from "./schema-deliveries.ts";
@@ -241,25 +240,7 @@ export const steps = holdpoint.table("steps", {
 });
 
 /** Calls with rows of their own: effects, timers, what starts children or needs an approval. `allCalls` has the others as well. */
-export const calls = holdpoint.table("calls", {
-  tenantId: tenantId(),
-  runId: uuid("run_id").notNull(),
-  id: uuid().notNull(),
-  turn: integer().notNull(),
-  ordinal: integer().notNull(),
-  toolCallId: text("tool_call_id").notNull(),
-  tool: text().notNull(),
-  args: text().notNull(),
-  argsHash: text("args_hash").notNull(),
-  operationId: text("operation_id").notNull(),
-  effect: jsonb().$type<JsonValue>().notNull(),
-  verdict: jsonb().$type<Verdict>().notNull(),
-  timeoutMs: integer("timeout_ms").notNull(),
-  retries: integer().notNull(),
-  at: instant("at").notNull(),
-  service: text().notNull(),
-  throttledForMs: bigint("throttled_for_ms", { mode: "number" }).notNull(),
-});
+export const calls = holdpoint.table("calls", callColumns());
 
 export const attempts = holdpoint.table("attempts", {
   tenantId: tenantId(),

@@ -1,4 +1,12 @@
-import { type Actor, type AgentRef, type Call, EMPTY_CHECKPOINT, type JsonValue, type StepBody } from "@holdpoint/core";
+import {
+  type Actor,
+  type AgentRef,
+  type Call,
+  canonicalJson,
+  EMPTY_CHECKPOINT,
+  type JsonValue,
+  type StepBody,
+} from "@holdpoint/core";
 import {
   type Claim,
   claimRuns,
@@ -99,6 +107,24 @@ export function aCall(overrides: Partial<Call> & { args?: JsonValue } = {}): Cal
     ...overrides,
   };
 }
+
+/** A call as its row has it, without its run. */
+export const callRow = (call: Call) => ({
+  id: call.id,
+  turn: call.turn,
+  ordinal: call.ordinal,
+  tool_call_id: call.toolCallId,
+  tool: call.tool,
+  args: canonicalJson(call.args),
+  args_hash: call.argsHash,
+  operation_id: call.operationId,
+  effect: call.effect,
+  verdict: call.verdict,
+  timeout_ms: call.timeoutMs,
+  retries: call.retries,
+  service: call.service,
+  throttled_for_ms: call.throttledForMs,
+});
 
 export function aReply(calls: readonly Call[], turn = 1): StepBody {
   return {

@@ -1,9 +1,9 @@
-import { type Call, canonicalJson } from "@holdpoint/core";
+import type { Call } from "@holdpoint/core";
 import type pg from "pg";
 import { expect, test } from "vitest";
 import { findViolations, hashArgs, newId, openStore } from "../src/index.ts";
 import { listCalls } from "../src/read/index.ts";
-import { aCall, aReply, aWorker, claim } from "./a-run.ts";
+import { aCall, aReply, aWorker, callRow, claim } from "./a-run.ts";
 import { aResult, endBy, took } from "./a-status.ts";
 import { anOldDatabase, insertRow } from "./an-old-database.ts";
 
@@ -55,26 +55,9 @@ async function anOldRun(client: pg.Client, calls: readonly Call[]): Promise<stri
     });
   }
   await insertRow(client, "steps", { run_id: runId, seq: 1, epoch: 1, kind: "model_reply", body: aReply(calls), at });
-  for (const call of calls) await insertRow(client, "calls", { run_id: runId, at, ...rowOf(call) });
+  for (const call of calls) await insertRow(client, "calls", { run_id: runId, at, ...callRow(call) });
   return runId;
 }
-
-const rowOf = (call: Call) => ({
-  id: call.id,
-  turn: call.turn,
-  ordinal: call.ordinal,
-  tool_call_id: call.toolCallId,
-  tool: call.tool,
-  args: canonicalJson(call.args),
-  args_hash: call.argsHash,
-  operation_id: call.operationId,
-  effect: call.effect,
-  verdict: call.verdict,
-  timeout_ms: call.timeoutMs,
-  retries: call.retries,
-  service: call.service,
-  throttled_for_ms: call.throttledForMs,
-});
 
 test("reads that had rows of their own keep them, and the run goes on with reads that have none", async () => {
   await using old = await anOldDatabase("0011_calls_of_replies.sql");

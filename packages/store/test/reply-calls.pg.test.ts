@@ -1,9 +1,8 @@
 import type { Call, StepBody, Verdict } from "@holdpoint/core";
-import { canonicalJson } from "@holdpoint/core";
 import { describe, expect, test } from "vitest";
 import { commitSteps, hashArgs, newId } from "../src/index.ts";
 import { findApproval, findApprovalHistory, findTimeline, listCalls } from "../src/read/index.ts";
-import { aCall, aCommit, aReply, aStart } from "./a-run.ts";
+import { aCall, aCommit, aReply, aStart, callRow } from "./a-run.ts";
 import { aClaimedRun, aGatedCall, anAskingRun, aResult, reload, took } from "./a-status.ts";
 import { useBench } from "./a-store.ts";
 
@@ -55,21 +54,10 @@ async function stored(runId: string) {
   return { rows: rows.map(({ id }) => id), all };
 }
 
+/** As the driver reads it. */
 const asColumns = (runId: string, call: Call) => ({
   run_id: runId,
-  id: call.id,
-  turn: call.turn,
-  ordinal: call.ordinal,
-  tool_call_id: call.toolCallId,
-  tool: call.tool,
-  args: canonicalJson(call.args),
-  args_hash: call.argsHash,
-  operation_id: call.operationId,
-  effect: call.effect,
-  verdict: call.verdict,
-  timeout_ms: call.timeoutMs,
-  retries: call.retries,
-  service: call.service,
+  ...callRow(call),
   throttled_for_ms: `${call.throttledForMs}`,
 });
 
